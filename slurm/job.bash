@@ -24,10 +24,14 @@ say() {
 # here, and the run is not launched then.
 told_to_stop=${FOURFOLD_TOLD_TO_STOP-} was_told=${FOURFOLD_TOLD_TO_STOP-}
 unset FOURFOLD_TOLD_TO_STOP
-for signal in TERM USR1 USR2; do
-  # shellcheck disable=SC2064  # of each its own name
-  trap "told_to_stop=SIG$signal; say 'SIG$signal'" "$signal"
-done
+keep_signals() {
+  local signal
+  for signal in TERM USR1 USR2; do
+    # shellcheck disable=SC2064  # of each its own name
+    trap "told_to_stop=SIG$signal; say 'SIG$signal'" "$signal"
+  done
+}
+keep_signals
 
 # in_peace COMMAND...: its standard output in `answer`; these signals do not end it, whoever else gets them. Should one come before
 # bash ignores it there, nothing has begun yet.
@@ -66,10 +70,14 @@ fi
 . "$fourfold_slurm/own_job.bash"
 # shellcheck source=slurm/nodes.bash
 . "$fourfold_slurm/nodes.bash"
+# shellcheck source=slurm/launch.bash
+. "$fourfold_slurm/launch.bash"
+# shellcheck source=slurm/restart_inside.bash
+. "$fourfold_slurm/restart_inside.bash"
 
 # What this job is. A job that was submitted in another one inherits the variables that only that one had.
 own_number=${SLURM_JOB_ID-}
-unset SBATCH_WAIT # the next job waits for this one
+unset SBATCH_WAIT FOURFOLD_LAUNCH # the next job waits for this one; and this is its first launch
 if own_facts=$(facts_of "$own_number"); then
   SLURM_RESTART_COUNT=$(field Restarts "$own_facts") && export SLURM_RESTART_COUNT
   [[ $(field NtasksPerN:B:S:C "$own_facts") != 0:* ]] || unset SLURM_NTASKS_PER_NODE
@@ -103,66 +111,6 @@ fi
 # A step does not inherit --cpus-per-task from Slurm 22.05 on, unless this says so.
 [[ -z ${SLURM_CPUS_PER_TASK-} ]] || export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
-
-pass_on() { say "SIG$1: passed on" && scancel --signal="$1" "$own_number"; }
-
-# is_end_known: SIGUSR2 is Slurm's warning of the job's end (--signal=B:USR2@120), which it gives up to a minute early, and the run
-# knows that end and leaves as much time as its saves take. An end that somebody has moved nearer meanwhile it does not know.
-is_end_known() {
-  local now end most_early_s=190
-  now=$(date +%s)
-  [[ -n $deadline && $deadline -gt $now && $((deadline - now)) -le $most_early_s ]] || return
-  end=$(field EndTime "$(facts_of "$own_number")") && [[ $end == 20* ]] && end=$(date --date="$end" +%s) || return
-  [[ $end -ge $((deadline - 5)) ]] || { say "the job ends at $(date --date="@$end" +%T), earlier than it would have" && return 1; }
-  say 'SIGUSR2: the job ends soon, as the run knows'
-}
-
-# launch COUNT ARGUMENT...: fourfold on that many tasks, or on all of the job ("all"). Returns when it has ended, whatever
-# signals come meanwhile: Slurm sends TERM to the steps and to this script, and what fourfold then saves must not be cut off.
-# A signal that came before ends it with 75, and nothing is launched.
-# A step of which one task fails is ended: the others would wait for that task until the time limit (kill_on_bad_exit=0: not).
-launch() {
-  local count=$1 code=0 said written signal per_node=${FOURFOLD_TASKS_PER_NODE:-${SLURM_NTASKS_PER_NODE-}}
-  shift
-  srun_options=()
-  [[ -z ${FOURFOLD_TASKS_PER_NODE-} ]] || srun_options=(--ntasks-per-node="$per_node")
-  [[ $count != all || -z ${FOURFOLD_TASKS_PER_NODE-} ]] || count=$((per_node * SLURM_JOB_NUM_NODES))
-  if [[ $count != all ]]; then
-    srun_options+=(--ntasks="$count")
-    # As many nodes as they fill, where each takes as many as the others.
-    [[ -n $per_node || ${SLURM_TASKS_PER_NODE:-1} == *,* ]] ||
-      per_node=$(((${SLURM_NTASKS:-$SLURM_JOB_NUM_NODES} - 1) / SLURM_JOB_NUM_NODES + 1))
-    [[ -z $per_node ]] || srun_options+=(--nodes=$(((count - 1) / per_node + 1)))
-  fi
-  local -x FOURFOLD_DEADLINE=$deadline
-  trap 'say "SIGTERM: waiting for fourfold to save"' TERM
-  trap 'pass_on USR1' USR1
-  trap 'is_end_known || pass_on USR2' USR2
-  [[ $told_to_stop != SIGUSR2 ]] || ! is_end_known || told_to_stop=''
-  if [[ -n $told_to_stop ]]; then # from here on it would be passed on
-    trap '' TERM USR1 USR2
-    say "$told_to_stop: the run is not launched"
-    return 75
-  fi
-  # A signal ends `wait` before the step has ended, and if srun ends at that moment its code is lost: a process that no
-  # signal ends writes it into a pipe, which has no name that could stay behind.
-  exec {said}<> <(:)
-  {
-    trap : TERM USR1 USR2
-    # What this script has set has to reach the ranks, also where jobs are submitted with --export=NONE.
-    srun --export=ALL ${FOURFOLD_MPI:+"--mpi=$FOURFOLD_MPI"} "${srun_options[@]}" --kill-on-bad-exit="${kill_on_bad_exit:-1}" --wait=60 --unbuffered "$FOURFOLD" "$@" {said}>&-
-    code=$?
-    echo "$code" >&"$said"
-    exit "$code"
-  } &
-  local step=$!
-  until wait "$step" && code=0 || code=$?; [[ $code -le 128 ]] || ! kill -0 "$step" 2>/dev/null; do :; done
-  # Slurm sends TERM again when a node has failed, or the job's time is over: how the run ended is noted all the same.
-  trap '' TERM USR1 USR2
-  ! read -r -t 1 -u "$said" written || code=$written
-  exec {said}>&-
-  return "$code"
-}
 
 # log_bytes: how long this job's log is; nothing where it is no file.
 log_bytes() { [[ ! -f /proc/$$/fd/2 ]] || stat --dereference --format=%s "/proc/$$/fd/2"; }
@@ -228,16 +176,20 @@ take_run_file() {
   done
 }
 
-# train_job ARGUMENT...: `fourfold train ARGUMENT...` as one start of its chain. Sets `outcome` to "again", "finished",
-# "stop" or "superseded" (the chain has gone on without this job, which has to leave everything as it is), `preempted` to 1
-# if it was, and `bad_nodes` to those that failed, with commas. Returns the exit code of the run (docs/exit-codes.md), which
-# exit.json knows better than srun.
+# start_run ARGUMENT...: `fourfold train ARGUMENT...` as one launch of this job; sets `outcome`, `preempted`, `bad_nodes` and
+# `ended_by`, what it told `job end`, and returns the run's code, as train_job. Where it is a restart inside the job, and no mesh fits
+# on the nodes that are left: nothing is launched, `fits` is 0.
 # shellcheck disable=SC2034  # for the scripts that source this
-train_job() {
-  local code=0 i answer errors lines overrides=() taken ended_by
+start_run() {
+  local code=0 i answer errors lines overrides=() taken exit_file=''
+  in_peace "$FOURFOLD" job begin ${kept_run:+--kept-run-file "$kept_run"} ${no_next:+--no-next "$no_next"} \
+    ${restarts_inside:+--tell-exit-file} "$@" || { code=$? && outcome=stop && return "$code"; }
+  mapfile -t lines < <(job_answer start finished queue <<<"$answer") # "start", the number of tasks, arguments
+  if [[ ${lines[0]-} == queue ]]; then
+    fits=0
+    return 0
+  fi
   outcome=stop preempted=0 bad_nodes=''
-  in_peace "$FOURFOLD" job begin ${kept_run:+--kept-run-file "$kept_run"} ${no_next:+--no-next "$no_next"} "$@" || return
-  mapfile -t lines < <(job_answer start finished <<<"$answer") # "start", the number of tasks, arguments
   if [[ ${lines[0]-} != finished && ! ${lines[1]-} =~ ^(all|[0-9]+)$ ]]; then
     say "$FOURFOLD job begin does not say how to start; it says: $answer"
     return 70
@@ -250,6 +202,7 @@ train_job() {
   for ((i = 2; i + 1 < ${#lines[@]}; i += 2)); do
     case ${lines[i]} in
       --set) overrides+=(--set "${lines[i + 1]}") ;;
+      --exit-file) exit_file=${lines[i + 1]} ;;
       --run-file)
         take_run_file "${lines[i + 1]}" "${lines[i + 2]-}" "$@"
         set -- "${taken[@]}"
@@ -258,12 +211,12 @@ train_job() {
       *) break ;;
     esac
   done
-  [[ -n $told_to_stop ]] || say "starting on ${SLURM_JOB_NODELIST-}, restart ${SLURM_RESTART_COUNT:-0}"
+  [[ -n $told_to_stop ]] || say "starting on ${SLURM_JOB_NODELIST-}, restart ${SLURM_RESTART_COUNT:-0}${FOURFOLD_LAUNCH:+, launch $FOURFOLD_LAUNCH inside the job}"
   local begun=$SECONDS log_before words
   log_before=$(log_bytes)
   launch "${lines[1]}" train "$@" "${overrides[@]}" && code=0 || code=$?
   ended_by=(--launcher-code "$code")
-  [[ $code -eq 0 ]] || words=$(words_since "$log_before")
+  [[ $code -eq 0 ]] || words=$(trap '' TERM USR1 USR2 && words_since "$log_before")
   [[ -z $told_to_stop ]] || ended_by=(--stopped-by "$told_to_stop")
   # No code of a rank's, and soon: the launcher itself may refuse to start anything. Its words are not told from the ranks' in
   # the log, so it is asked once more, for next to nothing.
@@ -273,8 +226,49 @@ train_job() {
   fi
   [[ -z ${words-} ]] || ended_by+=(--launcher-words "$words" --memory-limit "$(memory_limit)")
   ! is_preempted || { preempted=1 && ended_by+=(--preempted); }
-  ! declare -F before_end >/dev/null || before_end "$code"
+  may_restart_inside "$code" || see_to_successor "$code"
   note_end "$@" "${ended_by[@]}"
+}
+
+# see_to_successor CODE: what the script does before an end that no restart inside the job follows.
+see_to_successor() {
+  saw_to_successor=1
+  trap '' TERM USR1 USR2
+  ! declare -F before_end >/dev/null || before_end "$1"
+}
+
+# train_job ARGUMENT...: `fourfold train ARGUMENT...`, and again inside this job as often as FOURFOLD_RESTARTS_INSIDE allows. Sets
+# `outcome` to "again", "finished", "stop" or "superseded" (the chain has gone on without this job, which has to leave everything
+# as it is), `preempted` to 1 if it was, and `bad_nodes` to those that failed, with commas. Returns the exit code of the run
+# (docs/exit-codes.md), which exit.json knows better than srun.
+# shellcheck disable=SC2034  # for the scripts that source this
+train_job() {
+  local code=0 now launches=0 fits=1 failed='' saw_to_successor=0 ended_by=() before
+  outcome=stop preempted=0 bad_nodes=''
+  [[ -z $restarts_inside ]] || start_guard
+  while :; do
+    start_run "$@" && now=0 || now=$?
+    if [[ $fits == 0 ]]; then
+      say "no mesh fits on the nodes that are left of this job"
+      unset FOURFOLD_LAUNCH
+      [[ $((--launches)) -eq 0 ]] || export FOURFOLD_LAUNCH=$launches
+      break
+    fi
+    code=$now
+    failed+=${bad_nodes:+${failed:+,}$bad_nodes}
+    [[ $saw_to_successor == 0 && $outcome == again && ($code == 85 || $code == 86) ]] || break
+    take_nodes_left "$failed" || break
+    export FOURFOLD_LAUNCH=$((++launches))
+    start_guard
+  done
+  stop_guard
+  if [[ $saw_to_successor == 0 && $outcome == again ]]; then # the restart inside the job was not to be had
+    before="${next-} ${no_next-}"
+    see_to_successor "$code"
+    [[ "${next-} ${no_next-}" == "$before" ]] || note_end "$@" "${ended_by[@]}" || :
+  fi
+  bad_nodes=$failed
+  return "$code"
 }
 
 # wants_requeue CODE: whether a job whose run has ended with this code goes back into the queue by itself.

@@ -3,6 +3,8 @@
 # shellcheck shell=bash
 # Nodes that failed, and those that are left; job.bash sources it.
 
+nodes_of_job=${SLURM_JOB_NUM_NODES:-1} # as it began
+
 # nodes_of HOSTS: the job's nodes that these hosts (with commas, as they call themselves) are to Slurm, with commas.
 nodes_of() {
   local line name host bad answer='' errors found=()
@@ -38,7 +40,7 @@ nodes_that_work() {
 # them by name and there are enough others: else it would wait for ever, and Slurm itself starts nothing on a node that it
 # knows to be down.
 leave_out() {
-  local job=$1 nodes=$2 needed=${FOURFOLD_NODES:-${SLURM_JOB_NUM_NODES:-1}} facts before named
+  local job=$1 nodes=$2 needed=${FOURFOLD_NODES:-$nodes_of_job} facts before named
   [[ -n $nodes ]] || return 0
   facts=$(facts_of "$job") || { say "Slurm does not say how job $job stands: it leaves out nothing" && return 0; }
   before=$(field ExcNodeList "$facts")

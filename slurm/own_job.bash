@@ -88,6 +88,12 @@ command_of() {
   ask scontrol show job "$1" && sed -n 's/^ *Command=//p' <<<"$answer" | grep -vxF '(null)' | head -n 1
 }
 
+# log_of JOB: where its standard output goes.
+log_of() {
+  local answer errors
+  ask scontrol show job "$1" && sed -n 's/^ *StdOut=//p' <<<"$answer" | head -n 1
+}
+
 # Where a job's comment says which run file it goes on with: Slurm keeps it when a job goes back into the queue, and whatever a
 # user has written before it.
 run_mark=fourfold-run-file=

@@ -47,7 +47,7 @@ std::optional<batch::KeptRun> kept_run(const Request& request, const batch::Atte
   const batch::AttemptRecords records =
       batch::AttemptLog(telemetry::RunFiles(log_dir).attempts()).read();
   // A second one in the same start of a job is a person's, who may have mended the run file.
-  return records.find(start.job, start.restart) != nullptr || is_over(records.attempts, start)
+  return records.find(start.start()) != nullptr || is_over(records.attempts, start)
              ? std::nullopt
              : batch::kept_run_named(telemetry::RunFiles(log_dir).submitted(), name_of_chain(),
                                      named);

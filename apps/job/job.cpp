@@ -10,6 +10,7 @@
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/terminal.hpp>
+#include <fourfold/base/whole_path.hpp>
 #include <fourfold/batch/finished_file.hpp>
 #include <fourfold/batch/kept_run.hpp>
 #include <fourfold/io/atomic_file.hpp>
@@ -51,6 +52,7 @@ batch::Attempt this_attempt() {
                   : !job.id.empty()  ? job.id
                                      : fmt::format("none-{:.6f}", unix_time_s());
   attempt.restart = job.restarts;
+  attempt.launch = job.launch;
   attempt.nodes = static_cast<int>(train::number_in("SLURM_JOB_NUM_NODES", 1));
   attempt.began_unix_s = unix_time_s();
   return attempt;
@@ -126,6 +128,27 @@ std::string start_lines(const runfile::EffectiveConfig& effective) {
   return lines;
 }
 
+/// Nothing for a restart inside a job on whose last nodes no mesh fits: another job may have more.
+std::optional<std::string> start_lines_if_any(const runfile::EffectiveConfig& effective) {
+  try {
+    return start_lines(effective);
+  } catch (const UserError& error) {
+    if (BatchJob::of_this_process().launch == 0) {
+      throw;
+    }
+    log::info(error.what());
+    return std::nullopt;
+  }
+}
+
+/// Where the run will tell its end, for a script that does not wait for its launcher.
+std::string exit_file_lines(const Request& request, const fs::path& log_dir) {
+  return request.tell_exit_file
+             ? fmt::format("--exit-file\n{}\n",
+                           whole_path(telemetry::RunFiles(log_dir).exit_status()).string())
+             : "";
+}
+
 /// A start's line in attempts.jsonl, written once, when nothing speaks against the start any more.
 /// Before a lease is taken from an earlier start that lives on where its node's slurmd died: that
 /// one ends when it notices, and its script must find who has gone on.
@@ -192,7 +215,7 @@ void note_refusal(const Request& request, const UserError& error) {
       const batch::Attempt start = this_attempt();
       const batch::AttemptLog attempts = log_in(log_dir);
       batch::AttemptRecords records = attempts.read();
-      const batch::Attempt* begun = records.find(start.job, start.restart);
+      const batch::Attempt* begun = records.find(start.start());
       const telemetry::ExitRecord left =
           telemetry::read_exit(telemetry::RunFiles(log_dir).exit_status());
       if (begun != nullptr && batch::is_since(left, *begun) &&
@@ -201,11 +224,12 @@ void note_refusal(const Request& request, const UserError& error) {
       }
       attempts.refuse({.job = start.job,
                        .restart = start.restart,
+                       .launch = start.launch,
                        .unix_s = start.began_unix_s,
                        .code = error.code(),
                        .reason = error.what()});
       records = attempts.read();
-      begun = records.find(start.job, start.restart);
+      begun = records.find(start.start());
       if (begun != nullptr && begun->refused) {  // after it had taken over
         attempts.end(*begun,
                      {.unix_s = unix_time_s(), .code = error.code(), .reason = error.what()});
@@ -233,12 +257,17 @@ ExitCode begin_run(const Request& request) {
     return ExitCode::finished;
   }
   telemetry::refuse_foreign_files(log_dir, {.config = false});
-  const std::string lines = start_lines(effective);
+  const auto lines = start_lines_if_any(effective);
+  if (!lines) {
+    program::print("queue\n");
+    return ExitCode::finished;
+  }
   BegunAttempt attempt(log_dir, request, run.kept, [&] { return keep(request, text, effective); });
   HeldRun held(config, [&] { attempt.note(); });
   attempt.note();
   held.settle();
-  program::print_text(lines + kept_lines(request, attempt.kept()));
+  program::print_text(*lines + kept_lines(request, attempt.kept()) +
+                      exit_file_lines(request, log_dir));
   return ExitCode::finished;
 }
 
@@ -276,7 +305,7 @@ ExitCode end(const Request& request) {
   const auto holder = telemetry::run_lease_holder(log_dir);
   if (batch::is_superseded(records.attempts, attempt) ||
       (holder && holder->replaces(io::LeaseHolder::this_process()))) {  // exit.json is another's
-    const batch::Attempt* const begun = records.find(attempt.job, attempt.restart);
+    const batch::Attempt* const begun = records.find(attempt.start());
     if (begun == nullptr || !begun->end) {  // the later one may have noted it
       attempts.end(attempt, {.unix_s = unix_time_s(),
                              .code = ExitCode::no_progress,
@@ -285,7 +314,7 @@ ExitCode end(const Request& request) {
     program::print("superseded\n");
     return ExitCode::no_progress;
   }
-  if (const batch::Attempt* const begun = records.find(attempt.job, attempt.restart)) {
+  if (const batch::Attempt* const begun = records.find(attempt.start())) {
     attempt = *begun;
   }
   const fs::path exit_file = telemetry::RunFiles(log_dir).exit_status();

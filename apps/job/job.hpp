@@ -20,6 +20,7 @@ struct Request {
   /// that is finished only a start can say.
   std::vector<std::string> other_words = {};
   batch::ChainLimits limits;
+  bool tell_exit_file = false;  ///< where the run will tell its end
   int launcher_code = 0;
   std::string launcher_words;  ///< batch::LauncherSaid, as the next
   std::string memory_limit = {};
@@ -29,12 +30,14 @@ struct Request {
   bool preempted = false;       ///< the scheduler wanted the nodes for another job
 };
 
-/// Prints "start" when the run should be started, "finished" when there is nothing left to do.
+/// Prints "start" when the run should be started, "finished" when there is nothing left to do, and
+/// "queue" when no mesh fits on what a restart inside the job has (BatchJob::launch).
 /// Behind "start", a line each: how many of the job's tasks to start, or "all", and what `fourfold
 /// train` gets besides, so that a run with mesh.dp = "auto" takes what is there
 /// (train/elastic_mesh.hpp), and the run file is the one that the chain began with: "--run-file",
-/// the one of the command line, and that to take in its place; "--set" and a value. Notes the
-/// attempt, and the first of a chain keeps its run (batch/kept_run.hpp).
+/// the one of the command line, and that to take in its place; "--set" and a value; and
+/// "--exit-file" with the path of exit.json, if that is asked for. Notes the attempt, and the first
+/// of a chain keeps its run (batch/kept_run.hpp).
 /// @throws UserError with the code that the batch script should end with, when the run must not be
 /// started: noted in attempts.jsonl, and nothing else of the run changes
 ExitCode begin(const Request& request);

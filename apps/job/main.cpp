@@ -17,7 +17,8 @@ OUTPUT
          number) and, one on each line, what `fourfold train` gets besides: "--set" and a value
          (with mesh.dp = "auto" the mesh is chosen for what the job has), or "--run-file", RUN_FILE
          and the copy that all starts of a chain take in its place, in log.dir/submitted.
-         "finished": there is nothing left to do. When it must not be started: nothing, with the
+         "finished": there is nothing left to do. "queue": no mesh fits on the nodes of a restart
+         inside the job (FOURFOLD_LAUNCH); another job may have more. When it must not be started: nothing, with the
          reason on stderr and in attempts.jsonl, and the exit code. Nothing else of the run changes
   end    "again", "finished" or "stop"; behind "again", nodes that failed: leave them out.
          "superseded": the chain has gone on without this start; do nothing. Its exit code is
@@ -25,6 +26,8 @@ OUTPUT
 
 ENVIRONMENT
   SLURM_JOB_ID, SLURM_RESTART_COUNT, SLURM_JOB_NUM_NODES  noted with each start
+  FOURFOLD_LAUNCH  how often this start of the job has launched the run before: 1 and more of a
+                   restart inside the job
   FOURFOLD_TASKS_PER_NODE, SLURM_NTASKS, SLURM_MEM_PER_NODE, SLURM_MEM_PER_CPU
                                                           what the mesh is chosen for
   FOURFOLD_CHAIN  a name of your choice, in all jobs that are to go on with each other; an earlier
@@ -79,6 +82,8 @@ int main(int argc, char** argv) {
       ->envname("FOURFOLD_STUCK_AFTER")
       ->check(fourfold::program::whole_number(0))
       ->capture_default_str();
+  begin->add_flag("--tell-exit-file", request.tell_exit_file,
+                  "Behind \"start\", also \"--exit-file\" and where the run will tell its end");
   CLI::App* const end = command.add_subcommand("end", "Note how it ended");
   describe(*end, request);
   CLI::Option* const launcher_code =

@@ -197,18 +197,24 @@ std::string job_columns(const std::string& job, const std::string& restart,
   return has_jobs ? fmt::format("{:<12} {:>7} {:>5}  ", job, restart, nodes) : "";
 }
 
+/// "2+1" of the second launch in the third start of a job.
+std::string restart_text(const RunAttempt& attempt) {
+  return attempt.launch == 0 ? std::to_string(attempt.restart)
+                             : fmt::format("{}+{}", attempt.restart, attempt.launch);
+}
+
 std::string attempt_line(const RunAttempt& attempt, bool goes_on, bool has_jobs,
                          const RunView& view) {
   constexpr std::size_t most_characters = 12;
   const double until_s = goes_on ? view.now_unix_s : attempt.until_unix_s;
-  return fmt::format(
-      "  {}{:<19} {:>7} {:>8} {:>8}  {:>4}  {}",
-      job_columns(attempt.job.empty() ? "-" : shown(attempt.job, most_characters),
-                  std::to_string(attempt.restart), std::to_string(attempt.nodes), has_jobs),
-      time_text(attempt.began_unix_s), duration_text(std::max(until_s - attempt.began_unix_s, 0.0)),
-      attempt.from_step, attempt.to_step,
-      attempt.ended ? std::to_string(static_cast<int>(attempt.code)) : "-",
-      end_text(attempt, goes_on));
+  return fmt::format("  {}{:<19} {:>7} {:>8} {:>8}  {:>4}  {}",
+                     job_columns(attempt.job.empty() ? "-" : shown(attempt.job, most_characters),
+                                 restart_text(attempt), std::to_string(attempt.nodes), has_jobs),
+                     time_text(attempt.began_unix_s),
+                     duration_text(std::max(until_s - attempt.began_unix_s, 0.0)),
+                     attempt.from_step, attempt.to_step,
+                     attempt.ended ? std::to_string(static_cast<int>(attempt.code)) : "-",
+                     end_text(attempt, goes_on));
 }
 
 void add_attempts(const RunView& view, std::size_t most_attempts, std::vector<std::string>& lines) {

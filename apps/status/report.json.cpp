@@ -27,6 +27,7 @@ Json text_or_null(const std::string& text) {
 Json json_of(const batch::RunAttempt& attempt) {
   return {{"job", attempt.job.empty() ? Json(nullptr) : Json(attempt.job)},
           {"restart", attempt.restart},
+          {"launch", attempt.launch},
           {"nodes", attempt.nodes},
           {"began", attempt.began_unix_s},
           {"until", attempt.until_unix_s},
@@ -42,6 +43,7 @@ Json json_of(const batch::RunAttempt& attempt) {
 Json json_of(const batch::RefusedStart& start) {
   return {{"job", start.job},
           {"restart", start.restart},
+          {"launch", start.launch},
           {"time", start.unix_s},
           {"code", static_cast<int>(start.code)},
           {"reason", start.reason}};

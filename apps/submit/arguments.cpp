@@ -67,6 +67,14 @@ void describe(CLI::App& command, Arguments& arguments) {
                       "A chain of so many jobs at most, one behind the other, until the run is "
                       "finished")
           ->check(program::whole_number(1));
+  command
+      .add_option("--restarts-inside", arguments.restarts_inside,
+                  "When a node or a rank fails, launch the run again in the same job, so often at "
+                  "most, on the nodes that are left: without the queue, and from "
+                  "checkpoint.fast_dir. Fewer nodes need mesh.dp = \"auto\"")
+      ->envname("FOURFOLD_RESTARTS_INSIDE")
+      ->check(program::whole_number(0))
+      ->type_name("N");
   command.add_flag(
       "--beside", arguments.beside,
       "Submit although a job of this run waits or runs: of two that run at one time the "

@@ -23,6 +23,7 @@ struct Arguments {
   std::string mpi;
   int chain = 0;
   bool beside = false;
+  int restarts_inside = 0;
   bool requeue = false;
   double node_memory_gib = 0;  ///< 0: as Slurm says
   std::vector<std::string> more;

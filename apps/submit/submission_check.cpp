@@ -357,6 +357,7 @@ batch::Submission checked_submission(const Arguments& arguments,
           .mpi = mpi_for(arguments, nodes.most * tasks_per_node > 1),
           .chain = arguments.chain,
           .beside = arguments.beside,
+          .restarts_inside = arguments.restarts_inside,
           .requeue = arguments.requeue,
           .more = arguments.more};
 }

@@ -291,7 +291,7 @@ void RunDirectory::note_refusal(ExitCode code, const std::string& message) const
   const BatchJob job = BatchJob::of_this_process();
   const batch::AttemptLog attempts(files_.attempts());
   const batch::AttemptRecords records = attempts.read();
-  const batch::Attempt* const attempt = records.find(job.id, job.restarts);
+  const batch::Attempt* const attempt = records.find(job);
   if (attempt == nullptr || attempt->end || attempt->refused ||
       !telemetry::may_append_events(files_.attempts())) {
     return;  // `fourfold job begin` has not noted it, or somebody has told already
@@ -301,11 +301,12 @@ void RunDirectory::note_refusal(ExitCode code, const std::string& message) const
     return;  // the attempt has made steps: what is refused here is a command beside it
   }
   const auto holder = telemetry::run_lease_holder(folder_);
-  if (rank_ == 0 && holder && holder->job == job.id && holder->restarts == job.restarts) {
+  if (rank_ == 0 && holder && holder->is_of_start(io::LeaseHolder::this_process())) {
     return;  // that one is the attempt; behind another rank it may be rank 0 of this start
   }
   attempts.refuse({.job = job.id,
                    .restart = job.restarts,
+                   .launch = job.launch,
                    .unix_s = unix_time_s(),
                    .code = code,
                    .reason = message});

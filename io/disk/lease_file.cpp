@@ -21,9 +21,9 @@ namespace fs = std::filesystem;
 
 std::string Lease::text() const {
   const auto shown = [](const std::string& field) { return field.empty() ? "-" : field; };
-  return fmt::format("fourfold-lease 1 {} {} {} {} {} {} {} {}\n", word, shown(holder.host),
+  return fmt::format("fourfold-lease 1 {} {} {} {} {} {} {} {} {}\n", word, shown(holder.host),
                      shown(holder.processes), holder.pid, shown(holder.job), holder.restarts, count,
-                     shown(holder.chain));
+                     shown(holder.chain), holder.launch);
 }
 
 std::optional<Lease> read_lease(const fs::path& path) {
@@ -51,7 +51,7 @@ std::optional<Lease> read_lease(const fs::path& path) {
   if (!line || magic != ours || version != 1) {
     return Lease{.word = text, .holder = {}, .unreadable = {}};
   }
-  line >> holder.chain;  // may be missing
+  line >> holder.chain >> holder.launch;  // may be missing: of an earlier version
   for (std::string* field : {&holder.host, &holder.processes, &holder.job, &holder.chain}) {
     *field = *field == "-" ? "" : *field;
   }

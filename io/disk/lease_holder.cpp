@@ -16,6 +16,7 @@
 #include <iterator>
 #include <optional>
 #include <string>
+#include <tuple>
 
 namespace fourfold::io {
 namespace {
@@ -73,7 +74,7 @@ std::string LeaseHolder::str() const {
 
 bool LeaseHolder::replaces(const LeaseHolder& earlier) const {
   if (job.empty() || job == earlier.job) {
-    return !job.empty() && restarts > earlier.restarts;
+    return !job.empty() && std::tie(restarts, launch) > std::tie(earlier.restarts, earlier.launch);
   }
   // Slurm starts one job of a chain at a time, and numbers them as they are submitted.
   const auto number = number_of(job);
@@ -97,6 +98,7 @@ LeaseHolder LeaseHolder::this_process() {
           .pid = ::getpid(),
           .job = batch.id,
           .restarts = batch.restarts,
+          .launch = batch.launch,
           .chain = batch.chain};
 }
 

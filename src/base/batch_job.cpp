@@ -15,13 +15,17 @@ std::string word_in(const char* name) {
   return std::ranges::all_of(word, is_visible) ? word : "";
 }
 
+long count_in(const char* name) {
+  return std::max(0L, std::strtol(word_in(name).c_str(), nullptr, 10));
+}
+
 }  // namespace
 
 BatchJob BatchJob::of_this_process() {
-  return {
-      .id = word_in("SLURM_JOB_ID"),
-      .restarts = std::max(0L, std::strtol(word_in("SLURM_RESTART_COUNT").c_str(), nullptr, 10)),
-      .chain = word_in("FOURFOLD_CHAIN")};
+  return {.id = word_in("SLURM_JOB_ID"),
+          .restarts = count_in("SLURM_RESTART_COUNT"),
+          .launch = count_in("FOURFOLD_LAUNCH"),
+          .chain = word_in("FOURFOLD_CHAIN")};
 }
 
 }  // namespace fourfold

@@ -54,12 +54,22 @@ std::optional<std::int64_t> step_if_known(const Json& json) {
                         : std::optional(whole_number<std::int64_t>(json, 0, most_steps));
 }
 
-Json head_of(const char* event, double unix_s, const std::string& job, std::int64_t restart) {
-  return {{"event", event}, {"time", unix_s}, {"job", job}, {"restart", restart}};
+/// @param start  whose line it is; "launch" stands there if it is not 0
+Json head_of(const char* event, double unix_s, const BatchJob& start) {
+  Json json{{"event", event}, {"time", unix_s}, {"job", start.id}, {"restart", start.restarts}};
+  if (start.launch > 0) {
+    json["launch"] = start.launch;
+  }
+  return json;
 }
 
-std::int64_t restart_in(const Json& json) {
-  return whole_number<std::int64_t>(json.at("restart"), 0, std::numeric_limits<int>::max());
+BatchJob start_in(const Json& json) {
+  const auto count = [](const Json& value) {
+    return whole_number<long>(value, 0, std::numeric_limits<int>::max());
+  };
+  return {.id = json.at("job"),
+          .restarts = count(json.at("restart")),
+          .launch = json.contains("launch") ? count(json["launch"]) : 0};
 }
 
 ExitCode code_in(const Json& json) {
@@ -74,9 +84,11 @@ std::optional<double> exit_time_in(const Json& json) {
 }
 
 Attempt attempt_of(const Json& json) {
+  const BatchJob start = start_in(json);
   return {.chain = json.at("chain"),
-          .job = json.at("job"),
-          .restart = restart_in(json),
+          .job = start.id,
+          .restart = start.restarts,
+          .launch = start.launch,
           .nodes = whole_number(json.at("nodes"), 1, most_nodes),
           .began_unix_s = json.at("time"),
           .from_step = step_if_known(json.at("from_step")),
@@ -96,18 +108,20 @@ AttemptEnd end_of(const Json& json) {
 }
 
 RefusedStart refused_in(const Json& json) {
-  return {.job = json.at("job"),
-          .restart = restart_in(json),
+  const BatchJob start = start_in(json);
+  return {.job = start.id,
+          .restart = start.restarts,
+          .launch = start.launch,
           .unix_s = json.at("time"),
           .code = code_in(json),
           .reason = json.at("reason")};
 }
 
-/// The newest of that job and restart; null: none.
+/// The newest that is this launch; null: none.
 template <class Attempts>
-auto newest(Attempts& attempts, const std::string& job, std::int64_t restart) {
+auto newest(Attempts& attempts, const BatchJob& start) {
   const auto found = std::find_if(attempts.rbegin(), attempts.rend(), [&](const Attempt& one) {
-    return one.job == job && one.restart == restart;
+    return one.start().is_same_launch(start);
   });
   return found == attempts.rend() ? nullptr : &*found;
 }
@@ -118,7 +132,7 @@ void add(const Json& json, AttemptRecords& records) {
     records.attempts.push_back(attempt_of(json));
     return;
   }
-  Attempt* const attempt = newest(records.attempts, json.at("job"), restart_in(json));
+  Attempt* const attempt = newest(records.attempts, start_in(json));
   if (event == "refused") {
     records.refused.push_back(refused_in(json));
     if (attempt != nullptr && !attempt->end) {
@@ -131,8 +145,16 @@ void add(const Json& json, AttemptRecords& records) {
 
 }  // namespace
 
-const Attempt* AttemptRecords::find(const std::string& job, std::int64_t restart) const {
-  return newest(attempts, job, restart);
+BatchJob RefusedStart::start() const {
+  return {.id = job, .restarts = static_cast<long>(restart), .launch = static_cast<long>(launch)};
+}
+
+BatchJob Attempt::start() const {
+  return {.id = job, .restarts = static_cast<long>(restart), .launch = static_cast<long>(launch)};
+}
+
+const Attempt* AttemptRecords::find(const BatchJob& start) const {
+  return newest(attempts, start);
 }
 
 AttemptRecords AttemptLog::read() const {
@@ -153,7 +175,7 @@ AttemptRecords AttemptLog::read() const {
 }
 
 void AttemptLog::begin(const Attempt& attempt) const {
-  Json json = head_of("begin", attempt.began_unix_s, attempt.job, attempt.restart);
+  Json json = head_of("begin", attempt.began_unix_s, attempt.start());
   json["chain"] = attempt.chain;
   json["nodes"] = attempt.nodes;
   json["from_step"] = or_null(attempt.from_step);
@@ -164,7 +186,7 @@ void AttemptLog::begin(const Attempt& attempt) const {
 }
 
 void AttemptLog::end(const Attempt& attempt, const AttemptEnd& end) const {
-  Json json = head_of("end", end.unix_s, attempt.job, attempt.restart);
+  Json json = head_of("end", end.unix_s, attempt.start());
   json["code"] = static_cast<int>(end.code);
   json["reason"] = end.reason;
   json["step"] = or_null(end.step);
@@ -175,7 +197,7 @@ void AttemptLog::end(const Attempt& attempt, const AttemptEnd& end) const {
 }
 
 void AttemptLog::refuse(const RefusedStart& start) const {
-  Json json = head_of("refused", start.unix_s, start.job, start.restart);
+  Json json = head_of("refused", start.unix_s, start.start());
   json["code"] = static_cast<int>(start.code);
   json["reason"] = start.reason;
   append(line_of(json));

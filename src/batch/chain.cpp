@@ -176,8 +176,8 @@ std::optional<Refusal> refusal(std::span<const Attempt> attempts, const Attempt&
                                const ChainLimits& limits) {
   std::vector<const Attempt*> links;
   for (const Attempt& attempt : attempts) {
-    const bool was_mended = attempt.job == next.job && attempt.restart == next.restart &&
-                            attempt.end && !attempt.end->retry;
+    const bool was_mended =
+        attempt.start().is_same_launch(next.start()) && attempt.end && !attempt.end->retry;
     if (attempt.chain == next.chain && !was_mended) {
       links.push_back(&attempt);
     }
@@ -195,13 +195,15 @@ std::optional<Refusal> refusal(std::span<const Attempt> attempts, const Attempt&
                        "not mend that: see to it, then submit anew",
                        links.back()->job, static_cast<int>(last->code), last->reason)};
   }
-  if (limits.most_starts > 0 && std::ssize(links) >= limits.most_starts) {
+  const auto is_first_launch = [](const Attempt* one) { return one->launch == 0; };
+  const auto starts = std::ranges::count_if(links, is_first_launch);
+  if (limits.most_starts > 0 && next.launch == 0 && starts >= limits.most_starts) {
     return Refusal{
         ExitCode::no_progress,
         format_message(
             "this chain has started {} times (as often as FOURFOLD_MOST_STARTS allows); see "
             "whether it gets on, then submit anew",
-            links.size())};
+            starts)};
   }
   const std::int64_t stuck = starts_without_progress(links, next.from_step);
   if (limits.most_without_progress > 0 && stuck >= limits.most_without_progress) {
@@ -224,7 +226,7 @@ const Attempt* newest_of_chain(std::span<const Attempt> attempts, const std::str
 
 bool is_superseded(std::span<const Attempt> attempts, const Attempt& attempt) {
   const auto own = std::find_if(attempts.rbegin(), attempts.rend(), [&](const Attempt& one) {
-    return one.job == attempt.job && one.restart == attempt.restart;
+    return one.start().is_same_launch(attempt.start());
   });
   return std::any_of(attempts.rbegin(), own,
                      [&](const Attempt& later) { return later.chain == attempt.chain; });
@@ -232,12 +234,10 @@ bool is_superseded(std::span<const Attempt> attempts, const Attempt& attempt) {
 
 bool is_of_earlier_start(std::span<const Attempt> attempts, const Attempt& attempt,
                          const BatchJob& by) {
-  const auto is = [](const std::string& job, std::int64_t restart) {
-    return [&job, restart](const Attempt& one) { return one.job == job && one.restart == restart; };
-  };
-  const auto own = std::ranges::find_if(attempts, is(attempt.job, attempt.restart));
+  const auto own = std::ranges::find_if(
+      attempts, [&](const Attempt& one) { return one.start().is_same_launch(attempt.start()); });
   return std::any_of(attempts.begin(), own, [&](const Attempt& one) {
-    return one.chain == attempt.chain && is(by.id, by.restarts)(one);
+    return one.chain == attempt.chain && one.start().is_same_launch(by);
   });
 }
 
@@ -280,7 +280,7 @@ AttemptEnd end_not_noted(const telemetry::ExitRecord& left, const Attempt& attem
                          double last_word_unix_s, const std::optional<AccountedStart>& accounted) {
   const double ended_s = accounted ? accounted->ended_unix_s.value_or(0) : 0;
   const double until_s = std::max({last_word_unix_s, attempt.began_unix_s, ended_s});
-  const BatchJob own{.id = attempt.job, .restarts = static_cast<long>(attempt.restart)};
+  const BatchJob own = attempt.start();
   const bool is_own = is_since(left, attempt) && left.is_of(own);
   if ((is_own && left.end) || attempt.refused) {
     const double unix_s = is_own ? left.unix_s.value_or(until_s) : attempt.refused->unix_s;

@@ -18,6 +18,7 @@ RunAttempt of_job(const Attempt& job) {
   RunAttempt attempt;
   attempt.job = job.job;
   attempt.restart = job.restart;
+  attempt.launch = job.launch;
   attempt.nodes = job.nodes;
   attempt.began_unix_s = attempt.until_unix_s = job.began_unix_s;
   attempt.from_step = attempt.to_step = job.from_step.value_or(0);

@@ -137,6 +137,9 @@ std::string behaviour(const Submission& job) {
   std::string text = line_of("--output=" + output_pattern(job));
   text += line_of("--open-mode=append");
   text += line_of(fmt::format("--signal=B:USR2@{}", warning_s(job.time)));
+  if (job.restarts_inside > 0) {
+    text += line_of("--no-kill");  // of its steps the script sees to that they are ended
+  }
   if (job.chain > 0) {
     text += line_of("--dependency=singleton");
     text += line_of("--no-requeue");
@@ -223,6 +226,9 @@ std::string script_of(const Submission& job) {
     text += exported("FOURFOLD_NODES", job.nodes.str());
     text += exported("FOURFOLD_TASKS_PER_NODE", fmt::format("{}", job.tasks_per_node));
     text += exported("SRUN_CPUS_PER_TASK", fmt::format("{}", job.cpus_per_task));
+  }
+  if (job.restarts_inside > 0) {
+    text += exported("FOURFOLD_RESTARTS_INSIDE", fmt::format("{}", job.restarts_inside));
   }
   if (job.chain > 0) {
     text += exported("FOURFOLD_MOST_STARTS", fmt::format("{}", job.chain));

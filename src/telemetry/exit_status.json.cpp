@@ -78,6 +78,9 @@ void replace(const std::filesystem::path& file, Json json) {
   json["time"] = unix_time_s();
   json["job"] = job.id.empty() ? Json(nullptr) : Json(job.id);
   json["restart"] = job.restarts;
+  if (job.launch > 0) {
+    json["launch"] = job.launch;
+  }
   io::AtomicFile out(file);
   out.write(dump(json));
   out.publish();
@@ -122,7 +125,9 @@ ExitRecord read_exit(const std::filesystem::path& file) {
   if (!json.is_object()) {
     return record;
   }
-  record.by = {.id = text_in(json, "job"), .restarts = count_in(json, "restart").value_or(0)};
+  record.by = {.id = text_in(json, "job"),
+               .restarts = count_in(json, "restart").value_or(0),
+               .launch = count_in(json, "launch").value_or(0)};
   record.unix_s = time_in(json, "time");
   record.says_running = !exit_code_in(json, "code") && text_in(json, "reason") == running;
   if (is_exit_status(json)) {

@@ -258,6 +258,28 @@ sed -i 's|"copy": "run.toml"|"copy": "../../../run.toml"|' kept/submitted/71/kep
 SLURM_JOB_ID=71 SLURM_RESTART_COUNT=9 expect_exit 65 "$fourfold" job begin second.toml --kept-run-file "$copy"
 expect_stderr 'kept.json is not what fourfold writes'
 
+# A restart inside a job is a launch of its own, with a mesh for what is left. Where none fits, nothing is begun.
+export SLURM_JOB_ID=96 SLURM_JOB_NUM_NODES=4 SLURM_NTASKS=4
+expect_exit 0 "$fourfold" job begin run.toml --set log.dir=inside --set train.micro_batch=1 --set mesh.dp=4 --tell-exit-file
+expect cmp "$output" <(printf '%s\n' start all --run-file run.toml "$PWD/inside/submitted/96/run.toml" --exit-file "$PWD/inside/exit.json")
+expect_exit 85 "$fourfold" job end run.toml --set log.dir=inside --launcher-code 137
+expect_stdout again
+export FOURFOLD_LAUNCH=1 SLURM_JOB_NUM_NODES=3 SLURM_NTASKS=3
+expect_exit 0 "$fourfold" job begin run.toml --set log.dir=inside --set train.micro_batch=1 --set mesh.dp=4
+expect cmp "$output" <(echo queue)
+expect test "$(wc -l <inside/attempts.jsonl)" -eq 2
+expect_exit 0 "$fourfold" job begin run.toml --set log.dir=inside --set 'mesh.dp="auto"' --set train.global_batch=3
+expect_stdout start
+expect_exit 0 "$fourfold" status inside --json
+expect python3 -c 'import json, sys
+starts = [(one["restart"], one["launch"], one["nodes"], one["ended"]) for one in json.load(open(sys.argv[1]))["runs"][0]["attempts"]]
+assert starts == [(0, 0, 4, True), (0, 1, 3, False)], starts' "$output"
+expect_exit 85 "$fourfold" job end run.toml --set log.dir=inside --launcher-code 137
+expect python3 -c 'import json
+ends = [json.loads(line) for line in open("inside/attempts.jsonl") if "\"end\"" in line]
+assert [one.get("launch") for one in ends] == [None, 1], ends'
+unset SLURM_JOB_ID SLURM_JOB_NUM_NODES SLURM_NTASKS FOURFOLD_LAUNCH
+
 # The disk is full: rank 0 fails, cannot say so, and the launcher kills the others.
 # shellcheck disable=SC2016  # expanded by the shell inside
 full_disk='mkdir full && mount -t tmpfs -o size=40k none full || exit 71

@@ -38,6 +38,13 @@ cluster_end() {
   clear_away
 }
 
+# on_node NUMBER COMMAND...: with the files that are to be seen there.
+on_node() {
+  local node=$1
+  shift
+  nsenter --mount --target "$(<"$TEST_CLUSTER_DIR/run/slurmd.node$node.pid")" "$@"
+}
+
 # state_of JOB: PENDING, RUNNING, COMPLETED, FAILED, TIMEOUT, ...
 state_of() { scontrol show job "$1" 2>/dev/null | sed -n 's/^ *JobState=\([A-Z_]*\).*/\1/p' | tail -n 1; }
 
@@ -53,6 +60,9 @@ until_holds() {
     sleep 0.2
   done
 }
+
+# all_are_idle NODES: so many, and no other.
+all_are_idle() { [[ $(sinfo --noheader --states=idle --partition=test --format=%D) == "$1" ]]; }
 
 # no_jobs_of NAME: none waits, runs or ends.
 no_jobs_of() { [[ -z $(squeue --noheader --name="$1") ]]; }

@@ -13,11 +13,6 @@ write_run
 mkdir here empty
 printf '#!/bin/bash\nexec "%s" "$@"\n' "$fourfold" >here/fourfold
 chmod +x here/fourfold
-on_node() {
-  local node=$1
-  shift
-  nsenter --mount --target "$(<"$TEST_CLUSTER_DIR/run/slurmd.node$node.pid")" "$@"
-}
 on_node 1 true || { echo "no namespaces can be entered here" && exit 77; }
 
 # begins_without NODE DIR ARGUMENT...: a job of three nodes that has that one among them at first.

@@ -14,9 +14,6 @@ options=(--set train.steps=60 --set train.global_batch=240 --set optim.lr=1e-3 -
 expect_exit 0 "$fourfold" train run.toml "${options[@]}" --set log.dir=calm
 losses calm/metrics.jsonl >calm.txt
 
-
-all_are_idle() { [[ $(sinfo --noheader --states=idle --partition=test --format=%D) == 4 ]]; }
-
 # loses_node DIR NODE CODE: of the run in DIR, whose first start ends with CODE.
 loses_node() {
   local dir=$1 node=$2 code=$3 job
@@ -46,7 +43,7 @@ assert len(calm) == len(lost) == 60
 assert all(abs(a - b) < 1e-3 * a for a, b in zip(calm, lost)), [a - b for a, b in zip(calm, lost)]' calm.txt "$dir.txt"
   expect_exit 0 "$fourfold" ckpt verify --deep "$dir/checkpoints"
   expect cluster start-node "$node"
-  until_holds 60 all_are_idle
+  until_holds 60 all_are_idle 4
 }
 
 if [[ ${2:-other} == other ]]; then

@@ -134,8 +134,26 @@ TEST_CASE("a refused start is one of the attempt that has not ended", "[attempt_
   REQUIRE(records.attempts.size() == 2);
   CHECK(records.attempts[0].refused == of_first);
   CHECK_FALSE(records.attempts[1].refused);
-  CHECK(records.find("7", 1) == &records.attempts[1]);
-  CHECK(records.find("6", 0) == nullptr);
+  CHECK(records.find({.id = "7", .restarts = 1}) == &records.attempts[1]);
+  CHECK(records.find({.id = "6"}) == nullptr);
+}
+
+TEST_CASE("each launch inside a job has a begin and an end", "[attempt_log]") {
+  const ScratchFolder folder;
+  const AttemptLog log(folder / "attempts.jsonl");
+  Attempt again = first;
+  again.launch = 1;
+  log.begin(first);
+  log.end(first, {.unix_s = 1500, .code = ExitCode::node_fault, .reason = "gone", .retry = true});
+  log.begin(again);
+  log.refuse({.job = "7", .launch = 1, .unix_s = 1600, .reason = "no such key"});
+  const AttemptRecords records = log.read();
+  REQUIRE(records.attempts.size() == 2);
+  CHECK((records.attempts[0].end && !records.attempts[0].refused));
+  CHECK((!records.attempts[1].end && records.attempts[1].refused));
+  CHECK(records.attempts[1].launch == 1);
+  CHECK(records.find(again.start()) == &records.attempts[1]);
+  CHECK(read_bytes(folder / "attempts.jsonl").find("\"launch\":0") == std::string::npos);
 }
 
 TEST_CASE("the exit.json that lay there at the begin is noted", "[attempt_log]") {

@@ -100,6 +100,17 @@ TEST_CASE("the starts of a chain are counted if that is wanted", "[chain]") {
   CHECK(refusal(attempts, next("c", 30), {.most_starts = 2})->code == ExitCode::no_progress);
 }
 
+TEST_CASE("launches inside a job are no starts of a chain, but may be stuck", "[chain]") {
+  std::vector<Attempt> attempts{attempt(10, saved), attempt(20, saved)};
+  attempts[1].launch = 1;
+  CHECK_FALSE(refusal(attempts, next("c", 30), {.most_starts = 2}));
+  Attempt inside = next("c", 30);
+  inside.launch = 1;
+  CHECK_FALSE(refusal(attempts, inside, {.most_starts = 1}));
+  attempts.assign(3, attempt(30, ended(ExitCode::node_fault, true)));
+  CHECK(refusal(attempts, inside, {})->code == ExitCode::no_progress);
+}
+
 TEST_CASE("exit.json is believed over the launcher", "[chain]") {
   const ExitStatus status{
       .code = ExitCode::stopped_saved, .reason = "saved", .step = 7, .checkpoint = "c/step-7"};
@@ -140,6 +151,12 @@ TEST_CASE("a start behind which the chain has begun another decides nothing", "[
   CHECK(is_superseded(attempts, attempts[1]));
   CHECK_FALSE(is_superseded(attempts, attempts[2]));  // another's start does not count
   CHECK_FALSE(is_superseded(attempts, attempts[3]));
+  std::vector<Attempt> inside{attempts[0], attempts[0]};  // one job, launched again
+  inside[1].launch = 1;
+  CHECK(is_superseded(inside, inside[0]));
+  CHECK_FALSE(is_superseded(inside, inside[1]));
+  CHECK(is_of_earlier_start(inside, inside[1], inside[0].start()));
+  CHECK_FALSE(is_of_earlier_start(inside, inside[0], inside[1].start()));
   CHECK_FALSE(is_superseded({}, attempts[0]));  // somebody has removed the file
 }
 

@@ -166,6 +166,14 @@ TEST_CASE("a chain submits itself again, a requeued job does not", "[submission]
   CHECK_THAT(script_of(job), ContainsSubstring("/train.sbatch\""));
 }
 
+TEST_CASE("a job that restarts inside is not ended with its first node", "[submission]") {
+  Submission job = plain();
+  CHECK(script_of(job).find("no-kill") == std::string::npos);
+  job.restarts_inside = 2;
+  CHECK_THAT(script_of(job), ContainsSubstring("\n#SBATCH --no-kill\n"));
+  CHECK_THAT(script_of(job), ContainsSubstring("\nexport FOURFOLD_RESTARTS_INSIDE='2'\n"));
+}
+
 TEST_CASE("a shell hands over the words as they were", "[submission]") {
   Submission job = plain();
   job.run_file = "/a b/it's $HOME.toml";

@@ -21,7 +21,6 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -290,41 +289,6 @@ TEST_CASE("what a start says before it overtakes another is said while that one 
   // Nobody lives on: there is nothing to say.
   const DirectoryLease alone(scratch / "d", again, options);
   CHECK(said == 1);
-}
-
-TEST_CASE("a start replaces those that the scheduler has given up for it, and no others",
-          "[lease]") {
-  const auto start = [](const char* job, long restarts, const char* chain) {
-    return LeaseHolder{.host = "node1", .pid = 7, .job = job, .restarts = restarts, .chain = chain};
-  };
-  CHECK(start("41", 1, "").replaces(start("41", 0, "")));
-  CHECK(start("41", 2, "41").replaces(start("41", 1, "41")));
-  CHECK(start("103", 0, "41").replaces(start("41", 3, "41")));
-  CHECK_FALSE(start("41", 1, "").replaces(start("41", 1, "")));
-  CHECK_FALSE(start("41", 0, "").replaces(start("41", 1, "")));
-  CHECK_FALSE(start("41", 3, "41").replaces(start("103", 0, "41")));  // the earlier one lives on
-  CHECK_FALSE(start("103", 0, "").replaces(start("41", 0, "")));      // two users' jobs
-  CHECK_FALSE(start("103", 0, "103").replaces(start("41", 0, "41")));
-  CHECK_FALSE(start("", 1, "").replaces(start("", 0, "")));
-  CHECK_FALSE(start("", 1, "a").replaces(start("", 0, "a")));
-  CHECK_FALSE(start("x103", 0, "a").replaces(start("41", 0, "a")));
-}
-
-TEST_CASE("what a process says of itself can stand in a line", "[lease]") {
-  ::setenv("SLURM_JOB_ID", "77", 1);
-  ::setenv("SLURM_RESTART_COUNT", "3", 1);
-  ::setenv("FOURFOLD_CHAIN", "12", 1);
-  const ScratchFolder scratch;
-  const LeaseHolder me = LeaseHolder::this_process();
-  {
-    const DirectoryLease lease(scratch / "c", me, quick);
-    CHECK(io::living_holder_of(scratch / "c", me, quick.name) == me);
-    CHECK((me.job == "77" && me.restarts == 3 && me.chain == "12"));
-  }
-  for (const char* name : {"SLURM_JOB_ID", "SLURM_RESTART_COUNT", "FOURFOLD_CHAIN"}) {
-    ::unsetenv(name);
-  }
-  CHECK(LeaseHolder::this_process().job.empty());
 }
 
 TEST_CASE("who is known to be gone by another lease is not watched again", "[lease]") {

@@ -82,6 +82,7 @@ TEST_CASE("exit.json tells whose it is", "[exit_status]") {
     CHECK(record.by == fourfold::BatchJob{.id = "77", .restarts = 2});
     CHECK(record.is_of({.id = "77", .restarts = 2, .chain = "70"}));
     CHECK_FALSE(record.is_of({.id = "77", .restarts = 3}));
+    CHECK_FALSE(record.is_of({.id = "77", .restarts = 2, .launch = 1}));
     CHECK_FALSE(record.is_of({.id = "78", .restarts = 2}));
     CHECK_FALSE(record.is_of({}));
   }

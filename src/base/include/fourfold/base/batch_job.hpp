@@ -8,13 +8,18 @@ namespace fourfold {
 
 /// The start of a batch system's job that this process belongs to.
 struct BatchJob {
-  std::string id = {};     ///< "1234"; empty: none
-  long restarts = 0;       ///< how often it was started before: it may have been put back
+  std::string id = {};  ///< "1234"; empty: none
+  long restarts = 0;    ///< how often it was started before: it may have been put back
+  long launch = 0;      ///< how often its script had launched the run before, in this start of it
   std::string chain = {};  ///< what jobs have in common that go on with each other; empty: none
 
-  /// As SLURM_JOB_ID, SLURM_RESTART_COUNT and FOURFOLD_CHAIN say. What is not one word is taken
-  /// for none: it stands in lines of files.
+  /// As SLURM_JOB_ID, SLURM_RESTART_COUNT, FOURFOLD_LAUNCH and FOURFOLD_CHAIN say. What is not one
+  /// word is taken for none: it stands in lines of files.
   static BatchJob of_this_process();
+  /// Whether both are the same launch of the same start of a job, whatever its chain is called.
+  bool is_same_launch(const BatchJob& other) const {
+    return id == other.id && restarts == other.restarts && launch == other.launch;
+  }
   friend bool operator==(const BatchJob&, const BatchJob&) = default;
 };
 

@@ -7,6 +7,7 @@
 /// makes sense, and what it all cost.
 #pragma once
 
+#include <fourfold/base/batch_job.hpp>
 #include <fourfold/base/error.hpp>
 
 #include <cstdint>
@@ -35,9 +36,11 @@ struct AttemptEnd {
 struct RefusedStart {
   std::string job = {};
   std::int64_t restart = 0;
+  std::int64_t launch = 0;
   double unix_s = 0;
   ExitCode code = ExitCode::config;
   std::string reason = {};
+  BatchJob start() const;  ///< without its chain
   friend bool operator==(const RefusedStart&, const RefusedStart&) = default;
 };
 
@@ -46,6 +49,7 @@ struct Attempt {
   std::string chain = {};  ///< what jobs have in common that are to go on with each other
   std::string job = {};
   std::int64_t restart = 0;  ///< of that job
+  std::int64_t launch = 0;   ///< in that start of the job (BatchJob::launch)
   int nodes = 1;
   double began_unix_s = 0;
   std::optional<std::int64_t> from_step = {};  ///< the newest checkpoint then; nothing: none
@@ -55,6 +59,7 @@ struct Attempt {
   std::string run_file = {};  ///< the kept one that it is of (kept_run.hpp); empty: the user's
   std::optional<RefusedStart> refused = {};  ///< by `fourfold train`
   std::optional<AttemptEnd> end = {};        ///< nothing: it goes on, or was cut off
+  BatchJob start() const;                    ///< without its chain
   friend bool operator==(const Attempt&, const Attempt&) = default;
 };
 
@@ -63,8 +68,8 @@ struct AttemptRecords {
   std::vector<Attempt> attempts = {};
   std::vector<RefusedStart> refused = {};  ///< also those that are in an attempt
 
-  /// The newest attempt of that job and restart; null: none.
-  const Attempt* find(const std::string& job, std::int64_t restart) const;
+  /// The newest attempt that is this launch; null: none.
+  const Attempt* find(const BatchJob& start) const;
 };
 
 /// The newest attempt of a chain; null: none.
@@ -82,10 +87,10 @@ class AttemptLog {
   AttemptRecords read() const;
   /// @throws UserError (cannot_write)
   void begin(const Attempt& attempt) const;
-  /// The end of the newest attempt of that job and restart. @throws UserError (cannot_write)
+  /// The end of the newest attempt of that launch. @throws UserError (cannot_write)
   void end(const Attempt& attempt, const AttemptEnd& end) const;
-  /// A start that is refused; one of the newest attempt of that job and restart, if that has not
-  /// ended. @throws UserError (cannot_write)
+  /// A start that is refused; one of the newest attempt of that launch, if that has not ended.
+  /// @throws UserError (cannot_write)
   void refuse(const RefusedStart& start) const;
 
  private:

@@ -20,7 +20,7 @@
 namespace fourfold::batch {
 
 struct ChainLimits {
-  int most_starts = 0;            ///< of a chain; 0: no limit
+  int most_starts = 0;            ///< of a chain, launches inside one not counted; 0: no limit
   int most_without_progress = 3;  ///< starts from the same checkpoint; 0: no limit
 };
 
@@ -31,9 +31,9 @@ struct Refusal {
 };
 
 /// @param attempts  all of the run, in order; those of other chains do not count. Nor do those of
-///   the same job and restart that ended in a way that another start does not mend: who starts
+///   the same launch that ended in a way that another start does not mend: who starts
 ///   again inside one allocation is a person, who has mended it
-/// @param next      the start that is asked for: its chain, job, restart and checkpoint
+/// @param next      the start that is asked for: its chain, job, restart, launch and checkpoint
 /// @return nothing when it may start. Otherwise the code of the attempt before, if that ended in a
 /// way that another start does not mend, or no_progress
 std::optional<Refusal> refusal(std::span<const Attempt> attempts, const Attempt& next,

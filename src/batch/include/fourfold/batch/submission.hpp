@@ -43,11 +43,12 @@ struct Submission {
   std::string time = {};       ///< empty: the partition's default
   std::string partition = {};  ///< empty: the cluster's default
   std::string account = {};
-  std::string site = {};  ///< of sites/, or a path
-  std::string mpi = {};   ///< srun --mpi=; empty: as the site or Slurm says
-  int chain = 0;          ///< most jobs of a chain; 0: no chain
-  bool beside = false;    ///< wanted although a job of the run is in the queue
-  bool requeue = false;   ///< the job goes back into the queue until the run is finished
+  std::string site = {};    ///< of sites/, or a path
+  std::string mpi = {};     ///< srun --mpi=; empty: as the site or Slurm says
+  int chain = 0;            ///< most jobs of a chain; 0: no chain
+  bool beside = false;      ///< wanted although a job of the run is in the queue
+  int restarts_inside = 0;  ///< most restarts in one job, on the nodes that are left of it
+  bool requeue = false;     ///< the job goes back into the queue until the run is finished
   std::vector<std::string> more = {};  ///< options of sbatch, "--qos=high"
 };
 

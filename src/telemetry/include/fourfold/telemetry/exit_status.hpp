@@ -37,10 +37,10 @@ std::string stop_reason(const std::string& checkpoint, std::string_view cause);
 /// stopped_saved, node_fault and hang.
 bool worth_retrying(ExitCode code) noexcept;
 
-/// Writes {"code","reason","step","checkpoint","bad_nodes","retry"}, and {"time","job","restart"}
-/// of now and of this process's job, so that readers see the old file or the new one, never a part.
-/// What is not known is null; "retry" is worth_retrying(code) unless `hold`. Called by one rank:
-/// the lowest that lives.
+/// Writes {"code","reason","step","checkpoint","bad_nodes","retry"}, and {"time","job","restart"},
+/// and "launch" if it is not 0, of now and of this process's job, so that readers see the old file
+/// or the new one, never a part. What is not known is null; "retry" is worth_retrying(code) unless
+/// `hold`. Called by one rank: the lowest that lives.
 /// @throws UserError (exit code cannot_write)
 void write_exit_status(const std::filesystem::path& file, const ExitStatus& status);
 
@@ -62,7 +62,7 @@ struct ExitRecord {
   std::optional<double> unix_s = {};
 
   /// Whether a start of this job, or one outside of all jobs, wrote it.
-  bool is_of(const BatchJob& job) const { return by.id == job.id && by.restarts == job.restarts; }
+  bool is_of(const BatchJob& job) const { return by.is_same_launch(job); }
 };
 ExitRecord read_exit(const std::filesystem::path& file);
 

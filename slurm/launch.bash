@@ -1,0 +1,95 @@
+# SPDX-FileCopyrightText: the fourfold authors
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# fourfold as a step of the job, and the signals that come meanwhile; job.bash sources it.
+
+# shellcheck disable=SC2034  # for restart_inside.bash
+is_ending=0 # 1: this script was told to end
+
+# shellcheck disable=SC2154  # own_number: of job.bash
+pass_on() { say "SIG$1: passed on" && scancel --signal="$1" "$own_number"; }
+
+# is_end_known: SIGUSR2 is Slurm's warning of the job's end (--signal=B:USR2@120), which it gives up to a minute early, and the run
+# knows that end and leaves as much time as its saves take. An end that somebody has moved nearer meanwhile it does not know.
+is_end_known() {
+  local now end most_early_s=190
+  now=$(date +%s)
+  [[ -n $deadline && $deadline -gt $now && $((deadline - now)) -le $most_early_s ]] || return
+  end=$(field EndTime "$(facts_of "$own_number")") && [[ $end == 20* ]] && end=$(date --date="$end" +%s) || return
+  [[ $end -ge $((deadline - 5)) ]] || { say "the job ends at $(date --date="@$end" +%T), earlier than it would have" && return 1; }
+  say 'SIGUSR2: the job ends soon, as the run knows'
+}
+
+# wait_for_step PROCESS PIPE: until srun has ended, whose code comes through the pipe; sets `written` to it. Where a restart inside the
+# job may follow, srun is not waited for when the run has told its end in `exit_file`, and is still there five seconds later: it would
+# wait for a node that is gone until the cluster's SlurmdTimeout or KillWait is over, which may be minutes.
+wait_for_step() {
+  local told_at='' before='' now
+  if [[ -z ${restarts_inside-} || -z ${exit_file-} ]]; then
+    until wait "$1" && code=0 || code=$?; [[ $code -le 128 ]] || ! kill -0 "$1" 2>/dev/null; do :; done
+    return "$code"
+  fi
+  { before=$(<"$exit_file"); } 2>/dev/null
+  until read -r -t 1 -u "$2" written || ! kill -0 "$1" 2>/dev/null; do
+    if [[ -z $told_at ]]; then
+      { now=$(<"$exit_file"); } 2>/dev/null
+      [[ $now == "$before" || ! $now =~ \"code\":\ (85|86), ]] || told_at=$SECONDS
+    elif [[ $((SECONDS - told_at)) -ge 5 ]]; then
+      give_up_step "$1"
+      told_at=$((SECONDS + 5))
+    fi
+  done
+  wait "$1"
+}
+
+# launch COUNT ARGUMENT...: fourfold on that many tasks, or on all of the job ("all"). Returns when it has ended, whatever
+# signals come meanwhile: Slurm sends TERM to the steps and to this script, and what fourfold then saves must not be cut off.
+# A signal that came before ends it with 75, and nothing is launched.
+# A step of which one task fails is ended: the others would wait for that task until the time limit (kill_on_bad_exit=0: not).
+launch() {
+  local count=$1 code=0 said log written='' per_node=${FOURFOLD_TASKS_PER_NODE:-${SLURM_NTASKS_PER_NODE-}}
+  shift
+  srun_options=()
+  [[ -z ${FOURFOLD_TASKS_PER_NODE-} ]] || srun_options=(--ntasks-per-node="$per_node")
+  [[ $count != all || -z ${FOURFOLD_TASKS_PER_NODE-} ]] || count=$((per_node * SLURM_JOB_NUM_NODES))
+  if [[ $count != all ]]; then
+    srun_options+=(--ntasks="$count")
+    # As many nodes as they fill, where each takes as many as the others.
+    [[ -n $per_node || ${SLURM_TASKS_PER_NODE:-1} == *,* ]] ||
+      per_node=$(((${SLURM_NTASKS:-$SLURM_JOB_NUM_NODES} - 1) / SLURM_JOB_NUM_NODES + 1))
+    [[ -z $per_node ]] || srun_options+=(--nodes=$(((count - 1) / per_node + 1)))
+  fi
+  # What is left of a launch on a node that is gone counts as a step that still has its CPUs and memory, unless it was one that overlaps.
+  [[ -z ${restarts_inside-} ]] || srun_options+=(--overlap ${nodes_left_out:+--exclude="$nodes_left_out"})
+  local -x FOURFOLD_DEADLINE=$deadline
+  trap 'is_ending=1; say "SIGTERM: waiting for fourfold to save"' TERM
+  trap 'pass_on USR1' USR1
+  trap 'is_end_known || pass_on USR2' USR2
+  [[ $told_to_stop != SIGUSR2 ]] || ! is_end_known || told_to_stop=''
+  if [[ -n $told_to_stop ]]; then # from here on it would be passed on
+    trap '' TERM USR1 USR2
+    say "$told_to_stop: the run is not launched"
+    return 75
+  fi
+  # A signal ends `wait` before the step has ended, and if srun ends at that moment its code is lost: a process that no
+  # signal ends writes it into a pipe, which has no name that could stay behind.
+  exec {said}<> <(:)
+  {
+    trap : TERM USR1 USR2
+    exec {log}>&2 2>/dev/null # bash would tell of an srun that give_up_step kills
+    # What this script has set has to reach the ranks, also where jobs are submitted with --export=NONE.
+    srun --export=ALL ${FOURFOLD_MPI:+"--mpi=$FOURFOLD_MPI"} "${srun_options[@]}" --kill-on-bad-exit="${kill_on_bad_exit:-1}" --wait=60 --unbuffered "$FOURFOLD" "$@" 2>&"$log" {said}>&- {log}>&-
+    code=$?
+    echo "$code" >&"$said"
+    exit "$code"
+  } &
+  local step=$!
+  wait_for_step "$step" "$said" && code=0 || code=$?
+  # Slurm sends TERM again when a node has failed, or the job's time is over: how the run ended is noted all the same. What may be
+  # launched again keeps them.
+  if may_restart_inside "$code"; then keep_signals; else trap '' TERM USR1 USR2; fi
+  [[ -n $written ]] || ! read -r -t 1 -u "$said" written || :
+  code=${written:-$code}
+  exec {said}>&-
+  return "$code"
+}

@@ -1,0 +1,83 @@
+# SPDX-FileCopyrightText: the fourfold authors
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# A run that goes on inside its job when a node or a rank has failed, on the nodes that are left; job.bash sources it. The job should
+# be submitted with --no-kill: else Slurm ends it with its first node.
+
+# How often; empty: never.
+restarts_inside=${FOURFOLD_RESTARTS_INSIDE:-0}
+if [[ ! $restarts_inside =~ ^(0|[1-9][0-9]{0,3})$ ]]; then
+  say "FOURFOLD_RESTARTS_INSIDE=$restarts_inside is ignored (it is no number of restarts)"
+  restarts_inside=0
+fi
+[[ $restarts_inside != 0 ]] || restarts_inside=''
+nodes_left_out='' # with commas, of the job's nodes
+# A step with --no-kill is not ended with the first of its tasks that fails, nor when a minute has passed since.
+unset SLURM_NO_KILL
+
+# start_guard: Slurm leaves a job with --no-kill even its last nodes when the one of its batch script fails, until its time is over. A
+# step on another node sees to that (guard.bash). None where there is no other.
+guard=''
+start_guard() {
+  local node
+  stop_guard
+  node=$(hosts_of "${SLURM_JOB_NODELIST-}" | grep -vxF "${SLURMD_NODENAME-}" | tail -n 1)
+  [[ -n $node && -n ${SLURMD_NODENAME-} ]] || return 0
+  # What the job asks for each of its tasks is not this one's.
+  # shellcheck disable=SC2154  # fourfold_slurm: of job.bash
+  (
+    trap '' TERM USR1 USR2
+    unset "${!SLURM_GPUS@}" "${!SLURM_NTASKS@}" "${!SLURM_CPUS@}" SRUN_CPUS_PER_TASK SLURM_DISTRIBUTION SLURM_HINT
+    exec srun --export=ALL --mpi=none --overlap --ntasks=1 --nodes=1 --cpus-per-task=1 --gres=none --nodelist="$node" --job-name=fourfold-guard \
+      --input=none --output=/dev/null --quiet bash "$fourfold_slurm/guard.bash"
+  ) &
+  guard=$!
+  disown "$guard"
+}
+# What it has started on another node ends with the job.
+stop_guard() {
+  [[ -z $guard ]] || kill -KILL "$guard" 2>/dev/null
+  guard=''
+}
+
+# may_restart_inside CODE: whether there may be another launch in this job after a step that ended with CODE: there are restarts left,
+# nobody wants the job to end, and there is a minute left to train.
+may_restart_inside() {
+  [[ -n $restarts_inside && ${FOURFOLD_LAUNCH:-0} -lt $restarts_inside && $1 -ne 0 && $1 -ne 75 ]] &&
+    [[ -z $told_to_stop && ${is_ending:-0} == 0 && ${preempted:-0} == 0 ]] &&
+    [[ -z $deadline || $((deadline - $(date +%s))) -ge 60 ]]
+}
+
+# give_up_step PROCESS: ends the srun that is a child of it, and, in the background, what it has left on nodes that answer: the others
+# scancel waits for.
+give_up_step() {
+  local answer='' step name steps=()
+  say "the run has ended, and srun still waits for a node: going on without it"
+  ask squeue --noheader --steps --jobs="$SLURM_JOB_ID" --format='%i %j'
+  pkill -KILL --parent "$1"
+  while read -r step name; do
+    [[ $name != "${FOURFOLD##*/}" ]] || steps+=("$step")
+  done <<<"$answer"
+  [[ ${#steps[@]} -eq 0 ]] || (trap '' TERM USR1 USR2 && exec scancel --signal=KILL "${steps[@]}" >/dev/null 2>&1) &
+}
+
+# take_nodes_left FAILED: makes of this job, for what it launches, one on its nodes without those (with commas), and without those that
+# Slurm has taken out of it. Fails when nothing is left, or the job is no longer to run.
+take_nodes_left() {
+  local facts per_node nodes left
+  facts=$(facts_of "$SLURM_JOB_ID") && [[ $(field JobState "$facts") == RUNNING ]] || return
+  if [[ -z ${FOURFOLD_TASKS_PER_NODE-} && ${SLURM_TASKS_PER_NODE:-1} == *,* ]]; then
+    say "the job has not as many tasks on each of its nodes: the run does not go on inside it"
+    return 1
+  fi
+  nodes=$(hosts_of "$(field NodeList "$facts")")
+  left=$(comm -23 <(echo "$nodes") <(tr ',' '\n' <<<"$1" | sort -u) | grep .) || return
+  # shellcheck disable=SC2034  # for launch
+  nodes_left_out=$(comm -13 <(echo "$left") <(echo "$nodes") | paste -sd, -)
+  per_node=${SLURM_NTASKS_PER_NODE:-$(((${SLURM_NTASKS:-$SLURM_JOB_NUM_NODES} - 1) / SLURM_JOB_NUM_NODES + 1))}
+  nodes=$(grep -c . <<<"$left")
+  SLURM_JOB_NODELIST=$(paste -sd, - <<<"$left") SLURM_JOB_NUM_NODES=$nodes SLURM_NTASKS=$((nodes * per_node))
+  SLURM_NODELIST=$SLURM_JOB_NODELIST SLURM_NNODES=$nodes SLURM_NPROCS=$SLURM_NTASKS SLURM_TASKS_PER_NODE="$per_node(x$nodes)"
+  export SLURM_JOB_NODELIST SLURM_NODELIST SLURM_JOB_NUM_NODES SLURM_NNODES SLURM_NTASKS SLURM_NPROCS SLURM_TASKS_PER_NODE
+  say "going on inside the job, on what is left of it: $SLURM_JOB_NODELIST"
+}

@@ -1,0 +1,159 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: the fourfold authors
+# SPDX-License-Identifier: Apache-2.0
+# `submit --restarts-inside`, on a real Slurm: a node's power is cut, a rank is killed, a rank stands still; the run goes on in the
+# same job, on what is left of it, from the steps in its nodes' own folders. What that took is printed.
+# Usage: restarts_inside.bash BUILD_DIR [one|more|rank0|batch|whole]
+set -u
+# shellcheck source=tests/slurm/cluster.bash
+. "$(dirname "$0")/cluster.bash"
+# What is left of a launch on a node that is gone has memory of the job, too.
+export TEST_CLUSTER_MEMORY=gather TEST_CLUSTER_MEM_PER_CPU=400
+begin_cluster "$1" 4
+write_run
+on_node 1 true || { echo "no namespaces can be entered here" && exit 77; }
+# 240 sequences are dealt out to four, three and two replicas of two ranks. At a small rate of learning another order of the sums stays
+# a small difference.
+options=(--set train.steps=70 --set train.global_batch=240 --set optim.lr=1e-3 --set checkpoint.every_steps=1000
+  --set "checkpoint.fast_dir=$PWD/fast" --set checkpoint.fast_every_steps=5 --set mesh.tp=2 --set watch.silence_s=4)
+expect_exit 0 ranks 2 train run.toml "${options[@]}" --set log.dir=calm --set 'checkpoint.fast_dir=""'
+losses calm/metrics.jsonl >calm.txt
+mkdir fast
+own_folder_on() { until_holds 30 on_node "$1" mount -t tmpfs tmpfs "$PWD/fast" || complain "node$1 gets no folder of its own"; }
+for node in 0 1 2 3; do own_folder_on "$node"; done
+
+# submits DIR ARGUMENT...: a job on all nodes, whose number is left in `job`.
+submits() {
+  local dir=$1
+  shift
+  [[ $# -gt 0 ]] || set -- --nodes 2-4
+  job=$("$fourfold" submit run.toml --tasks-per-node 2 --time 10 --chain 3 --name inside "${options[@]}" --set log.dir="$dir" \
+    --restarts-inside 3 "$@" --go 2>"$errors")
+  [[ $job =~ ^[0-9]+$ ]] || complain "not submitted: $(cat "$errors")"
+}
+
+# has_launched DIR N: the run has made a step in so many launches.
+has_launched() { [[ $(grep -cE '"event":"(start|resume)"' "$1/metrics.jsonl" 2>/dev/null) -ge $2 ]]; }
+tells_end() { grep -q '"code": 8[56]' "$1/exit.json" 2>/dev/null; }
+
+# goes_on DIR LAUNCH SECONDS: it tells the end of a launch, and makes a step in that one; prints how long after.
+goes_on() {
+  local detected
+  until_holds 60 tells_end "$1" || complain "no end is told: $(cat "$1/exit.json")"
+  detected=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["time"])' "$1/exit.json")
+  until_holds 60 has_launched "$1" $(($2 + 1)) || complain "the run does not go on: $(tail -n 20 "$1"/inside-*.log)"
+  expect python3 -c 'import json, sys, time
+name, detected, launch, most_s = sys.argv[1], float(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
+for _ in range(100):  # its first step is under way
+    events = [json.loads(line) for line in open(name)]
+    begins = [i for i, one in enumerate(events) if one["event"] in ("start", "resume")]
+    steps = [one for one in events[begins[launch]:] if one["event"] == "step"]
+    if steps:
+        break
+    time.sleep(0.2)
+before = [one["step"] for one in events[:begins[launch]] if one["event"] == "step"]
+lost = before[-1] - events[begins[launch]]["from_step"]
+took_s = steps[0]["time"] - detected
+print(f"{name}: launch {launch} trains {took_s:.1f} s after the end was told; {lost} steps lost")
+assert lost <= 5, lost
+assert took_s <= 2 * most_s, took_s' "$1/metrics.jsonl" "$detected" "$2" "$3"
+  grep -h 'after the end was told' "$said"
+}
+
+# ends_well DIR NODES...: on these numbers of nodes one after the other, in one job.
+ends_well() {
+  local dir=$1
+  shift
+  expect_job "$job" 180 COMPLETED 0
+  expect grep -qx 'step 70' "$dir/FINISHED"
+  expect python3 -c 'import json, sys
+directory, nodes = sys.argv[1], [int(word) for word in sys.argv[2:]]
+events = [json.loads(line) for line in open(directory + "/attempts.jsonl")]
+begins = [one for one in events if one["event"] == "begin"]
+assert len({one["job"] for one in begins}) == 1 and [one["nodes"] for one in begins] == nodes, begins
+assert [one.get("launch", 0) for one in begins] == list(range(len(nodes))), begins
+ends = [one["code"] for one in events if one["event"] == "end"]
+assert len(ends) == len(nodes) and ends[-1] == 0 and set(ends[:-1]) <= {85, 86}, ends' "$dir" "$@"
+  losses "$dir/metrics.jsonl" >"$dir.txt"
+  expect python3 -c 'import sys
+calm, lost = ([float(line.split()[1]) for line in open(name)] for name in sys.argv[1:])
+assert len(calm) == len(lost) == 70
+assert all(abs(a - b) < 1e-3 * a for a, b in zip(calm, lost)), [a - b for a, b in zip(calm, lost)]' calm.txt "$dir.txt"
+  expect_exit 0 "$fourfold" ckpt verify --deep "$dir/checkpoints"
+  until_holds 60 no_jobs_of inside || complain "a job of the chain is left: $(squeue)"
+}
+
+# back NODE: it has power again.
+back() {
+  expect cluster start-node "$1"
+  own_folder_on "$1"
+  until_holds 60 all_are_idle 4 || complain "node$1 does not come back: $(sinfo)"
+}
+
+# loses NODE: the power of one that does not run the batch script is cut, then one of the ranks that are left is killed.
+loses() {
+  submits "node$1"
+  until_holds 120 has_steps "node$1" 13 || complain "the run does not come to step 13"
+  expect cluster kill-node "$1"
+  goes_on "node$1" 1 15
+  until_holds 120 has_steps "node$1" 36 || complain "the run does not come to step 36"
+  expect kill -KILL "$(ranks_of "$job" 3)"
+  goes_on "node$1" 2 15
+  ends_well "node$1" 4 3 3
+  expect grep -q "going on inside the job" "node$1/inside-$job.log"
+  expect_exit 0 "$fourfold" status "node$1"
+  expect_stdout ' 0+1     3'
+  back "$1"
+}
+
+# Rank 0 stands still, on the node of the batch script, which goes on without it; then the node fails that has rank 0, and the lease, by now.
+rank0() {
+  submits rank0
+  until_holds 120 has_steps rank0 13 || complain "the run does not come to step 13"
+  expect kill -STOP "$(ranks_of "$job" 0)"
+  goes_on rank0 1 25
+  until_holds 120 has_steps rank0 32 || complain "the run does not come to step 32"
+  expect cluster kill-node 1
+  goes_on rank0 2 25
+  ends_well rank0 4 3 2
+  back 1
+}
+
+# continues DIR: by the next job of the chain.
+continues() {
+  expect_job "$((job + 1))" 180 COMPLETED 0
+  expect grep -qx 'step 70' "$1/FINISHED"
+  until_holds 60 no_jobs_of inside || complain "a job of the chain is left: $(squeue)"
+}
+
+# The batch script's own node: the queue's way.
+batch() {
+  submits batch
+  until_holds 120 has_steps batch 13 || complain "the run does not come to step 13"
+  expect cluster kill-node 0
+  expect_job "$job" 60 CANCELLED
+  expect grep -q 'node0, where the batch script ran, has failed' "batch/inside-$job.log"
+  continues batch
+  expect python3 -c 'import json
+ends = [one for one in map(json.loads, open("batch/attempts.jsonl")) if one["event"] == "end"]
+assert [one["code"] for one in ends] == [85, 0] and "node0" in ends[0]["reason"], ends'
+  back 0
+}
+
+# A mesh that needs all nodes: the queue's way, too, which gets another node.
+whole() {
+  submits whole --nodes 3 --set mesh.dp=3
+  until_holds 120 has_steps whole 13 || complain "the run does not come to step 13"
+  expect cluster kill-node 2
+  until_holds 60 is_over "$job" || complain "job $job goes on"
+  expect grep -q 'no mesh fits on the nodes that are left' whole/inside-*.log
+  continues whole
+  back 2
+}
+
+case ${2:-one} in
+  one) loses 2 ;;
+  more) loses 1 && loses 3 && rank0 && batch && whole ;;
+  *) "$2" ;;
+esac
+expectations_met
