@@ -61,6 +61,13 @@ give_up_step() {
   [[ ${#steps[@]} -eq 0 ]] || (trap '' TERM USR1 USR2 && exec scancel --signal=KILL "${steps[@]}" >/dev/null 2>&1) &
 }
 
+# has_lost_nodes: whether Slurm has taken a node out of this job of which it was to make use.
+has_lost_nodes() {
+  local facts
+  [[ -n $restarts_inside ]] && facts=$(facts_of "$SLURM_JOB_ID") || return
+  [[ -n $(comm -23 <(hosts_of "${SLURM_JOB_NODELIST-}") <(hosts_of "$(field NodeList "$facts")")) ]]
+}
+
 # take_nodes_left FAILED: makes of this job, for what it launches, one on its nodes without those (with commas), and without those that
 # Slurm has taken out of it. Fails when nothing is left, or the job is no longer to run.
 take_nodes_left() {

@@ -111,8 +111,9 @@ AttemptEnd end_without_a_word(bool says_running, int launcher_code, double unix_
         launcher_code == 0 ? std::string("the launcher, too, or it lost its ranks")
                            : format_message("the launcher ended with code {}", launcher_code),
         has_accounts ? "" : "; whether for memory, no accounts say");
-  } else if (launcher_code == static_cast<int>(ExitCode::stopped_saved) ||
-             is_stop_signal(launcher_code)) {
+  } else if (constexpr int stopped = static_cast<int>(ExitCode::stopped_saved);
+             launcher_code == stopped || is_stop_signal(launcher_code) ||
+             tells_exit_code(launcher_words, stopped)) {
     end.code = ExitCode::stopped_saved;  // of a finished run that was to go on, or told as it began
     end.reason = "stopped before the first step";
   } else if (const auto line = unmendable(launcher_words)) {

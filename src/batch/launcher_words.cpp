@@ -7,6 +7,7 @@
 #include <charconv>
 #include <regex>
 #include <sstream>
+#include <string>
 #include <system_error>
 
 namespace fourfold::batch {
@@ -143,16 +144,28 @@ std::optional<MemoryKill> killed_for_memory(std::string_view words) {
   return kill;
 }
 
+bool tells_exit_code(std::string_view words, int code) {
+  const std::regex ended("srun: error: " + node_name + ": tasks? [0-9,-]+: Exited with exit code " +
+                         std::to_string(code));
+  bool found = false;
+  each_line(words,
+            [&](const std::string& line) { found = found || std::regex_match(line, ended); });
+  return found;
+}
+
 NotStarted not_started(std::string_view words) {
   static const std::regex ended("srun: error: " + node_name +
                                 ": tasks? [0-9,-]+: Exited with exit code (2|13|126|127)");
+  static const std::regex unreachable(
+      "srun: error: Task launch for StepId=[0-9.+]+ failed on node " + node_name + ": (.*)");
   static const std::regex reason("slurmstepd(?:-" + node_name + ")?: error: (execve\\(\\): .*)");
   NotStarted found;
   each_line(words, [&](const std::string& line) {
     std::smatch parts;
     if (std::regex_match(line, parts, ended)) {
       add_node(parts[1].str(), found.nodes);
-    } else if (std::regex_match(line, parts, reason)) {
+    } else if (std::regex_match(line, parts, unreachable) ||
+               std::regex_match(line, parts, reason)) {
       add_node(parts[1].str(), found.nodes);
       found.why = parts[2].str();
     }

@@ -151,7 +151,7 @@ has_begun() { [[ $(grep -c '"event":"begin"' "$1/attempts.jsonl" 2>/dev/null) -e
 ranks_of() {
   local process
   for process in $(pgrep --full fourfold-train); do
-    { tr '\0' '\n' <"/proc/$process/environ" | grep -cxE "SLURM_JOB_ID=$1|SLURM_PROCID=${2:-[0-9]+}" | grep -qx 2; } 2>/dev/null &&
+    { tr '\0' '\n' <"/proc/$process/environ" | grep -cxE "SLURM_CONF=$SLURM_CONF|SLURM_JOB_ID=$1|SLURM_PROCID=${2:-[0-9]+}" | grep -qx 3; } 2>/dev/null &&
       echo "$process"
   done
 }

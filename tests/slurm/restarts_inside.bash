@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # `submit --restarts-inside`, on a real Slurm: a node's power is cut, a rank is killed, a rank stands still; the run goes on in the
 # same job, on what is left of it, from the steps in its nodes' own folders. What that took is printed.
-# Usage: restarts_inside.bash BUILD_DIR [one|more|rank0|batch|whole]
+# Usage: restarts_inside.bash BUILD_DIR [one|more|rank0|unnoticed|batch|whole]
 set -u
 # shellcheck source=tests/slurm/cluster.bash
 . "$(dirname "$0")/cluster.bash"
@@ -26,8 +26,8 @@ for node in 0 1 2 3; do own_folder_on "$node"; done
 submits() {
   local dir=$1
   shift
-  [[ $# -gt 0 ]] || set -- --nodes 2-4
-  job=$("$fourfold" submit run.toml --tasks-per-node 2 --time 10 --chain 3 --name inside "${options[@]}" --set log.dir="$dir" \
+  [[ $# -gt 0 ]] || set -- --nodes 2-4 --tasks-per-node 2
+  job=$("$fourfold" submit run.toml --time 10 --chain 3 --name inside "${options[@]}" --set log.dir="$dir" \
     --restarts-inside 3 "$@" --go 2>"$errors")
   [[ $job =~ ^[0-9]+$ ]] || complain "not submitted: $(cat "$errors")"
 }
@@ -119,6 +119,21 @@ rank0() {
   back 1
 }
 
+# One rank on each node, and a controller that takes its time (SlurmdTimeout): nobody knows that the node is gone, but srun does not reach it.
+unnoticed() {
+  sed -i 's/^SlurmdTimeout=.*/SlurmdTimeout=300/' "$SLURM_CONF"
+  expect scontrol reconfigure
+  submits unnoticed --nodes 2-4 --tasks-per-node 1 --set mesh.tp=1
+  until_holds 120 has_steps unnoticed 13 || complain "the run does not come to step 13"
+  expect cluster kill-node 2
+  goes_on unnoticed 1 60
+  sed -i 's/^SlurmdTimeout=.*/SlurmdTimeout=6/' "$SLURM_CONF"
+  expect scontrol reconfigure
+  ends_well unnoticed 4 4 3
+  expect grep -q '"event":"end".*could not be started on node2 (Communication connection failure)' unnoticed/attempts.jsonl
+  back 2
+}
+
 # continues DIR: by the next job of the chain.
 continues() {
   expect_job "$((job + 1))" 180 COMPLETED 0
@@ -142,7 +157,7 @@ assert [one["code"] for one in ends] == [85, 0] and "node0" in ends[0]["reason"]
 
 # A mesh that needs all nodes: the queue's way, too, which gets another node.
 whole() {
-  submits whole --nodes 3 --set mesh.dp=3
+  submits whole --nodes 3 --tasks-per-node 2 --set mesh.dp=3
   until_holds 120 has_steps whole 13 || complain "the run does not come to step 13"
   expect cluster kill-node 2
   until_holds 60 is_over "$job" || complain "job $job goes on"
@@ -153,7 +168,7 @@ whole() {
 
 case ${2:-one} in
   one) loses 2 ;;
-  more) loses 1 && loses 3 && rank0 && batch && whole ;;
+  more) loses 1 && loses 3 && rank0 && unnoticed && batch && whole ;;
   *) "$2" ;;
 esac
 expectations_met

@@ -100,6 +100,20 @@ TEST_CASE("the starts of a chain are counted if that is wanted", "[chain]") {
   CHECK(refusal(attempts, next("c", 30), {.most_starts = 2})->code == ExitCode::no_progress);
 }
 
+TEST_CASE("a start that was told to end is one though another of its ranks was killed", "[chain]") {
+  constexpr int killed = 137;
+  const std::string one = "srun: error: node0: task 0: Exited with exit code 75\n";
+  const std::string other = "srun: error: node2: task 2: Killed\n";
+  const AttemptEnd told = end_of({}, begun, own, killed, 9, {.words = one + other});
+  CHECK((told.code == ExitCode::stopped_saved && told.retry));
+  CHECK(end_of({}, begun, own, killed, 9, {.words = other}).code == ExitCode::node_fault);
+  // Of one that has made steps the words decide nothing.
+  CHECK(end_of(running(), begun, own, killed, 9, {.words = one + other}).code ==
+        ExitCode::node_fault);
+  CHECK(end_of({}, begun, own, killed, 9, {.words = "fourfold: " + one}).code ==
+        ExitCode::node_fault);
+}
+
 TEST_CASE("launches inside a job are no starts of a chain, but may be stuck", "[chain]") {
   std::vector<Attempt> attempts{attempt(10, saved), attempt(20, saved)};
   attempts[1].launch = 1;

@@ -110,5 +110,10 @@ TEST_CASE("nodes on which a program cannot be started are told from those that a
   CHECK(found.nodes == Names{"node2", "node3"});
   CHECK(found.why == "execve(): /opt/fourfold/bin/fourfold: No such file or directory");
   CHECK(not_started("srun: error: node0: task 0: Exited with exit code 78").nodes.empty());
+  const auto unreachable = not_started(
+      "srun: error: Task launch for StepId=1.2 failed on node node2: Communication connection "
+      "failure\nsrun: error: Application launch failed: Communication connection failure\n");
+  CHECK(unreachable.nodes == Names{"node2"});
+  CHECK(unreachable.why == "Communication connection failure");
   CHECK(not_started("srun: error: node0: task 0: Exited with exit code 22").nodes.empty());
 }

@@ -31,8 +31,11 @@ struct MemoryKill {
 /// @param words  lines of srun and slurmstepd; others may stand between them
 std::optional<MemoryKill> killed_for_memory(std::string_view words);
 
+/// Whether srun says of a task that it ended by itself with this code, whatever became of others.
+bool tells_exit_code(std::string_view words, int code);
+
 /// Nodes on which the program could not be started (exit codes 2, 13, 126 and 127 of srun's lines),
-/// and why, where that is said.
+/// or which srun did not reach, and why, where that is said.
 struct NotStarted {
   std::vector<std::string> nodes = {};  ///< sorted
   std::string why = {};
