@@ -74,6 +74,7 @@ fi
 . "$fourfold_slurm/launch.bash"
 # shellcheck source=slurm/restart_inside.bash
 . "$fourfold_slurm/restart_inside.bash"
+[[ -z $restarts_inside ]] || start_guard # soon: until it is there nobody sees the node of this script fail
 
 # What this job is. A job that was submitted in another one inherits the variables that only that one had.
 own_number=${SLURM_JOB_ID-}
@@ -183,7 +184,7 @@ take_run_file() {
 start_run() {
   local code=0 i answer errors lines overrides=() taken exit_file=''
   in_peace "$FOURFOLD" job begin ${kept_run:+--kept-run-file "$kept_run"} ${no_next:+--no-next "$no_next"} \
-    ${restarts_inside:+--tell-exit-file} "$@" || { code=$? && outcome=stop && return "$code"; }
+    --tell-files "$@" || { code=$? && outcome=stop && return "$code"; }
   mapfile -t lines < <(job_answer start finished queue <<<"$answer") # "start", the number of tasks, arguments
   if [[ ${lines[0]-} == queue ]]; then
     fits=0
@@ -203,6 +204,7 @@ start_run() {
     case ${lines[i]} in
       --set) overrides+=(--set "${lines[i + 1]}") ;;
       --exit-file) exit_file=${lines[i + 1]} ;;
+      --fast-dir) fast_dir=${lines[i + 1]} ;;
       --run-file)
         take_run_file "${lines[i + 1]}" "${lines[i + 2]-}" "$@"
         set -- "${taken[@]}"
@@ -219,8 +221,10 @@ start_run() {
   [[ $code -eq 0 ]] || words=$(trap '' TERM USR1 USR2 && words_since "$log_before")
   [[ -z $told_to_stop ]] || ended_by=(--stopped-by "$told_to_stop")
   # No code of a rank's, and soon: the launcher itself may refuse to start anything. Its words are not told from the ranks' in
-  # the log, so it is asked once more, for next to nothing.
-  if [[ $code -eq 255 || ($code -gt 0 && $code -lt 64) ]] && [[ $((SECONDS - begun)) -lt 60 ]]; then
+  # the log, so it is asked once more, for next to nothing. On fewer nodes than it was to use it refuses everything.
+  if [[ $code -gt 0 && $code -lt 64 ]] && has_lost_nodes; then
+    words=''
+  elif [[ $code -eq 255 || ($code -gt 0 && $code -lt 64) ]] && [[ $((SECONDS - begun)) -lt 60 ]]; then
     ask srun --export=ALL ${FOURFOLD_MPI:+"--mpi=$FOURFOLD_MPI"} "${srun_options[@]}" --kill-on-bad-exit=1 --output=none "$FOURFOLD" version ||
       words+=$'\n'${errors:0:8000}
   fi
@@ -239,13 +243,12 @@ see_to_successor() {
 
 # train_job ARGUMENT...: `fourfold train ARGUMENT...`, and again inside this job as often as FOURFOLD_RESTARTS_INSIDE allows. Sets
 # `outcome` to "again", "finished", "stop" or "superseded" (the chain has gone on without this job, which has to leave everything
-# as it is), `preempted` to 1 if it was, and `bad_nodes` to those that failed, with commas. Returns the exit code of the run
+# as it is), `preempted` to 1 if it was, `bad_nodes` to those that failed, with commas, and `fast_dir` to where nodes keep steps. Returns the exit code of the run
 # (docs/exit-codes.md), which exit.json knows better than srun.
 # shellcheck disable=SC2034  # for the scripts that source this
 train_job() {
   local code=0 now launches=0 fits=1 failed='' saw_to_successor=0 ended_by=() before
-  outcome=stop preempted=0 bad_nodes=''
-  [[ -z $restarts_inside ]] || start_guard
+  outcome=stop preempted=0 bad_nodes='' fast_dir=''
   while :; do
     start_run "$@" && now=0 || now=$?
     if [[ $fits == 0 ]]; then

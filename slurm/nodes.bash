@@ -3,7 +3,8 @@
 # shellcheck shell=bash
 # Nodes that failed, and those that are left; job.bash sources it.
 
-nodes_of_job=${SLURM_JOB_NUM_NODES:-1} # as it began
+# shellcheck disable=SC2034  # for successor.bash
+nodes_of_job=${SLURM_JOB_NUM_NODES:-1} nodes_at_begin=${SLURM_JOB_NODELIST-} # which a restart inside the job changes
 
 # nodes_of HOSTS: the job's nodes that these hosts (with commas, as they call themselves) are to Slurm, with commas.
 nodes_of() {

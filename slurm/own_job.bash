@@ -51,6 +51,12 @@ job_in() {
   [[ ${#found[@]} -ne 1 ]] || echo "${found[0]% }"
 }
 
+# seconds_of_limit TEXT: of "1-02:03:04" or "02:03:04", as Slurm shows a time limit; fails for what is none.
+seconds_of_limit() {
+  [[ $1 =~ ^(([0-9]+)-)?([0-9]+):([0-9]+):([0-9]+)$ ]] || return
+  echo $((((10#${BASH_REMATCH[2]:-0} * 24 + 10#${BASH_REMATCH[3]}) * 60 + 10#${BASH_REMATCH[4]}) * 60 + 10#${BASH_REMATCH[5]}))
+}
+
 # hosts_of LIST: the names in "n[1-2],n7", sorted, one on a line.
 hosts_of() {
   local answer errors
@@ -86,6 +92,24 @@ field() { sed -n "s|^$1=||p" <<<"$2" | grep -vxE '\(null\)|N/A|Unknown|None' | h
 command_of() {
   local answer errors
   ask scontrol show job "$1" && sed -n 's/^ *Command=//p' <<<"$answer" | grep -vxF '(null)' | head -n 1
+}
+
+# is_gone JOB HEAD: whether Slurm says that there is no such job, or one that begins otherwise (head_of; empty: not known). A controller that is killed has forgotten what it
+# was told in its last seconds, and gives the number to the next job that comes.
+is_gone() {
+  local answer errors until=$((SECONDS + ask_s))
+  until ask scontrol show job "$1"; do
+    [[ $errors != *'Invalid job id'* ]] || return 0
+    [[ $SECONDS -lt $until ]] || return 1
+    sleep 2
+  done
+  [[ -n $2 && ${answer%%$'\n'*} != "$2" ]]
+}
+
+# head_of JOB: number and name.
+head_of() {
+  local answer errors
+  ! ask scontrol show job "$1" || echo "${answer%%$'\n'*}"
 }
 
 # log_of JOB: where its standard output goes.

@@ -141,12 +141,15 @@ std::optional<std::string> start_lines_if_any(const runfile::EffectiveConfig& ef
   }
 }
 
-/// Where the run will tell its end, for a script that does not wait for its launcher.
-std::string exit_file_lines(const Request& request, const fs::path& log_dir) {
-  return request.tell_exit_file
-             ? fmt::format("--exit-file\n{}\n",
-                           whole_path(telemetry::RunFiles(log_dir).exit_status()).string())
-             : "";
+/// For a script that does not wait for its launcher, or chooses nodes.
+std::string file_lines(const Request& request, const runfile::RunConfig& config) {
+  if (!request.tell_files) {
+    return {};
+  }
+  const std::string& fast_dir = config.checkpoint.fast_dir;
+  return fmt::format("--exit-file\n{}\n{}",
+                     whole_path(telemetry::RunFiles(config.log.dir).exit_status()).string(),
+                     fast_dir.empty() ? "" : fmt::format("--fast-dir\n{}\n", fast_dir));
 }
 
 /// A start's line in attempts.jsonl, written once, when nothing speaks against the start any more.
@@ -266,8 +269,7 @@ ExitCode begin_run(const Request& request) {
   HeldRun held(config, [&] { attempt.note(); });
   attempt.note();
   held.settle();
-  program::print_text(*lines + kept_lines(request, attempt.kept()) +
-                      exit_file_lines(request, log_dir));
+  program::print_text(*lines + kept_lines(request, attempt.kept()) + file_lines(request, config));
   return ExitCode::finished;
 }
 

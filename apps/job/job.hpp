@@ -20,7 +20,7 @@ struct Request {
   /// that is finished only a start can say.
   std::vector<std::string> other_words = {};
   batch::ChainLimits limits;
-  bool tell_exit_file = false;  ///< where the run will tell its end
+  bool tell_files = false;  ///< where the run will tell its end, and where nodes keep steps
   int launcher_code = 0;
   std::string launcher_words;  ///< batch::LauncherSaid, as the next
   std::string memory_limit = {};
@@ -36,7 +36,8 @@ struct Request {
 /// train` gets besides, so that a run with mesh.dp = "auto" takes what is there
 /// (train/elastic_mesh.hpp), and the run file is the one that the chain began with: "--run-file",
 /// the one of the command line, and that to take in its place; "--set" and a value; and
-/// "--exit-file" with the path of exit.json, if that is asked for. Notes the attempt, and the first
+/// "--exit-file" with the path of exit.json and "--fast-dir" with that of the nodes' own
+/// steps, if that is asked for. Notes the attempt, and the first
 /// of a chain keeps its run (batch/kept_run.hpp).
 /// @throws UserError with the code that the batch script should end with, when the run must not be
 /// started: noted in attempts.jsonl, and nothing else of the run changes

@@ -82,8 +82,9 @@ int main(int argc, char** argv) {
       ->envname("FOURFOLD_STUCK_AFTER")
       ->check(fourfold::program::whole_number(0))
       ->capture_default_str();
-  begin->add_flag("--tell-exit-file", request.tell_exit_file,
-                  "Behind \"start\", also \"--exit-file\" and where the run will tell its end");
+  begin->add_flag("--tell-files", request.tell_files,
+                  "Behind \"start\", also \"--exit-file\" and where the run will tell its end, and "
+                  "\"--fast-dir\" and where nodes keep steps of their own, if they do");
   CLI::App* const end = command.add_subcommand("end", "Note how it ended");
   describe(*end, request);
   CLI::Option* const launcher_code =

@@ -6,6 +6,8 @@
 set -u
 # shellcheck source=tests/integration/expect.bash
 . "$(dirname "$0")/expect.bash"
+# shellcheck source=tests/integration/other_build.bash
+. "$(dirname "$0")/other_build.bash"
 begin "$1"
 
 # expect_judged COMMAND...: it ends with 0, or names a node that stood out by chance, but finds nothing that a run would fail of.
@@ -109,22 +111,7 @@ expect_stdout 'pp1 dp2 cp1 tp1; neighbours on tp there are none; 1 of 3 ranks ar
 expect_exit 78 ranks 3 doctor run.toml --set mesh.dp=3 --seconds 10
 
 # Another build of the program on one node: the table says so, and nothing else is believed; no run of any program begins.
-other_build() {
-  local verb=$1 program
-  program=$(readlink -f "$(dirname "$fourfold")/fourfold-$verb")
-  [[ -x $program ]] || program=$(dirname "$fourfold")/../libexec/fourfold/fourfold-$verb
-  python3 - "$program" "other-$verb" <<'END'
-import json, os, subprocess, sys
-commit = json.loads(subprocess.run([os.environ["FOURFOLD_HERE"], "version", "--json"], capture_output=True, check=True).stdout)["commit"]
-program = open(sys.argv[1], "rb").read()
-# Also where a compiler has put it into instructions, eight bytes at a time.
-begin = commit[:8].encode()
-assert begin in program, commit
-open(sys.argv[2], "wb").write(program.replace(begin, b"f" * len(begin)))
-os.chmod(sys.argv[2], 0o755)
-END
-}
-for verb in doctor train sample evaluate bench; do FOURFOLD_HERE=$fourfold expect other_build "$verb"; done
+for verb in doctor train sample evaluate bench; do expect other_build "$verb"; done
 expect_exit 78 "$MPIEXEC" -n 1 "$fourfold" doctor run.toml --seconds 10 : -n 1 ./other-doctor run.toml --seconds 10
 expect grep -qE '^versions +FAIL +fourfold ' "$output"
 expect grep -qE 'fourfold differs: .* \(f{8}' "$output"

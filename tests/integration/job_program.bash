@@ -260,7 +260,7 @@ expect_stderr 'kept.json is not what fourfold writes'
 
 # A restart inside a job is a launch of its own, with a mesh for what is left. Where none fits, nothing is begun.
 export SLURM_JOB_ID=96 SLURM_JOB_NUM_NODES=4 SLURM_NTASKS=4
-expect_exit 0 "$fourfold" job begin run.toml --set log.dir=inside --set train.micro_batch=1 --set mesh.dp=4 --tell-exit-file
+expect_exit 0 "$fourfold" job begin run.toml --set log.dir=inside --set train.micro_batch=1 --set mesh.dp=4 --tell-files
 expect cmp "$output" <(printf '%s\n' start all --run-file run.toml "$PWD/inside/submitted/96/run.toml" --exit-file "$PWD/inside/exit.json")
 expect_exit 85 "$fourfold" job end run.toml --set log.dir=inside --launcher-code 137
 expect_stdout again

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-FileCopyrightText: the fourfold authors
 # SPDX-License-Identifier: Apache-2.0
-# The next job of a chain, on a real Slurm: it cannot be submitted while a partition is closed, its script is gone, or somebody has
-# cancelled it. Usage: successor.bash BUILD_DIR
+# The next job of a chain, on a real Slurm: it cannot be submitted while a partition is closed, its script is gone, somebody has
+# cancelled it, or a controller that was killed has forgotten it. Usage: successor.bash BUILD_DIR
 set -u
 # shellcheck source=tests/slurm/cluster.bash
 . "$(dirname "$0")/cluster.bash"
@@ -114,4 +114,58 @@ expect_job "$job" 60 FAILED 75
 told waits "job $next of the chain goes on from the checkpoint, if it still waits"
 expect scontrol release "$next"
 finishes waits
+
+# An installation that is replaced while a job runs, as scripts grow: this job ends by what it began with, the next one by the new.
+cp -rL "$slurm" scripts
+cat >own.sh <<END
+#!/bin/bash
+#SBATCH --nodes=1 --ntasks=1 --time=5 --job-name=replaced --dependency=singleton --output=replaced-%j.log
+exec bash "$PWD/scripts/chain.sbatch" run.toml --set log.dir=replaced ${more[*]}
+END
+job=$(FOURFOLD_SLURM=$PWD/scripts FOURFOLD_SCRIPT=$PWD/own.sh sbatch --parsable own.sh)
+until_holds 60 has_steps replaced 5 || complain "the first job does not train: $(squeue; tail replaced-*.log)"
+for file in scripts/*; do
+  [[ -f $file ]] || continue
+  { head -n 1 "$file" && for i in $(seq 40); do echo "# a remark ((( that says $i times nothing"; done && tail -n +2 "$file"; } >longer
+  cat longer >"$file" # the same file, not another of its name
+done
+expect scancel --signal=USR2 "$job"
+expect_job "$job" 60 FAILED 75
+expect grep -q 'outcome: again, exit code 75, next job' "replaced-$job.log"
+finishes replaced
+
+# Last, since the nodes may take what comes under a number twice for the first: a controller that is killed has forgotten what was submitted in its last seconds, and gives its number to a stranger.
+export FOURFOLD_ASK_AGAIN_S=5
+for try in 1 2 3 4 5; do
+  occupy
+  job=$(chain "lost$try" --set train.steps=40000)
+  expect scontrol update PartitionName=test State=DRAIN
+  free
+  until_holds 60 has_steps "lost$try" 5 || complain "the first job does not train: $(squeue)"
+  sleep 6 # what the controller knows of it is saved
+  expect scontrol update PartitionName=test State=UP
+  until_holds 60 has_next "lost$try" || complain "there is no next job: $(squeue)"
+  next=$(pending_of "lost$try")
+  expect cluster kill-ctld
+  expect cluster start-ctld
+  scontrol show job "$next" >/dev/null 2>&1 || break
+  expect scancel --name="lost$try"
+  until_holds 60 no_jobs_of "lost$try" || complain "jobs are left: $(squeue)"
+done
+unset FOURFOLD_ASK_AGAIN_S
+if [[ $(squeue --noheader --states=all --format=%A) == *"$next"* ]]; then
+  echo "the controller has never forgotten a job: that is not tried"
+  expect scancel --name="lost$try"
+else
+  stranger=$(sbatch --parsable --hold --job-name=stranger --output=stranger.log --wrap=true)
+  expect test "$stranger" -eq "$next"
+  expect scancel --signal=USR2 "$job"
+  expect_job "$job" 60 FAILED 75
+  expect grep -q "Slurm does not know job $next any more, which was to go on: submitting another" "lost$try/lost$try-$job.log"
+  until_holds 60 has_begun "lost$try" 2 || complain "the chain does not go on: $(squeue)"
+  expect test "$(state_of "$stranger")" == PENDING
+  expect scancel --name="lost$try"
+  expect scancel --name=stranger
+  until_holds 60 no_jobs_of "lost$try" || complain "jobs are left: $(squeue)"
+fi
 expectations_met

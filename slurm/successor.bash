@@ -1,0 +1,147 @@
+# SPDX-FileCopyrightText: the fourfold authors
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# The next job of a chain; chain.sbatch sources it. That it is there, that it still is, and on which nodes it begins.
+# shellcheck disable=SC2154  # link, most, by_script, successor, own_script: of chain.sbatch
+
+next='' cluster='' no_next='' head_of_next='' may_go_on=0 seeing=''
+again_s=$(seconds_in FOURFOLD_ASK_AGAIN_S 600) look_s=$(seconds_in FOURFOLD_LOOK_AGAIN_S 60) settle_s=$(seconds_in FOURFOLD_SETTLE_S 15)
+prefer_s=$(seconds_in FOURFOLD_PREFER_S 60)
+
+# submit_next: the next job; sets `next` and `cluster`, or `no_next`: why there is none. sbatch waits for a controller that is busy.
+submit_next() {
+  local answer errors script code=0
+  if [[ $by_script == 1 ]]; then
+    # Where the file is gone, or came through a pipe, Slurm still has it.
+    script=$(command_of "$SLURM_JOB_ID")
+    if [[ -r $script ]]; then
+      successor=("$script")
+    else
+      # shellcheck disable=SC2016 # expanded by the shell inside
+      successor=(bash -c 'script=$(scontrol write batch_script "$1" -) && [[ $script == "#!"* ]] && sbatch --parsable --export=ALL <<<"$script"'
+        sbatch "$SLURM_JOB_ID")
+    fi
+  fi
+  if [[ ${#successor[@]} -eq 0 ]]; then
+    no_next='how this job was submitted is not known (Slurm does not answer)'
+    return 1
+  fi
+  [[ ${successor[0]} == bash ]] || set -- sbatch --parsable --export=ALL
+  FOURFOLD_LINK=$((link + 1)) FOURFOLD_EXCLUDE=${exclude-} FOURFOLD_MOST_STARTS=$most FOURFOLD_SCRIPT=${own_script-} ask_for $((5 * ask_s)) "$@" "${successor[@]}" || code=$?
+  [[ -z $errors ]] || say "sbatch says: ${errors:0:2000}"
+  read -r next cluster < <(job_in "$answer")
+  if [[ -n $next ]]; then
+    no_next='' head_of_next=$([[ -n $cluster ]] || head_of "$next")
+  elif [[ $code -ne 0 ]]; then
+    no_next="sbatch ended with code $code${errors:+: ${errors:0:300}}"
+  else
+    no_next='sbatch does not say which job it is'
+    say "sbatch does not say which job the successor is: should this one end for good, it is not taken out of the queue, but refused"
+    return 0 # a second one would be one too many
+  fi
+  [[ -n $next ]]
+}
+
+# is_next_gone: whether Slurm has forgotten the next job.
+is_next_gone() { [[ -n $next && -z $cluster ]] && is_gone "$next" "$head_of_next"; }
+
+# see_to_next FROM TO: looks once whether the next job is still there, and asks for one now and then where there is none, until a line
+# comes through TO, or the script is gone. What becomes of `next` it writes into FROM.
+see_to_next() {
+  local waited=0
+  trap '' TERM USR1 USR2
+  until read -r -t 5 -u "$2" _; do
+    kill -0 $$ 2>/dev/null || return
+    ((waited += 5))
+    [[ $waited -ge $([[ -n $next ]] && echo "$look_s" || echo "$again_s") ]] || continue
+    if [[ -n $next ]]; then
+      is_next_gone || return 0
+      say "Slurm does not know job $next any more, which was to go on: submitting another"
+      next=''
+    fi
+    waited=0
+    submit_next && [[ -z $next ]] && set -- "$1" "$2" once # which job it is nobody knows
+    echo "${next:-none} $cluster" >&"$1"
+    [[ ${3-} != once ]] || return 0
+  done
+}
+
+# before_end CODE: unless the run has finished, there is a next job before this one ends, if there can be one; one that somebody has cancelled is not replaced.
+before_end() {
+  local i was=$next
+  if [[ -n $seeing ]]; then
+    echo ended >&"$to_it"
+    until wait "$seeing" || ! kill -0 "$seeing" 2>/dev/null; do :; done
+    while read -t 0 -u "$from_it" && read -r -t 1 -u "$from_it" next cluster; do
+      head_of_next=''
+      if [[ $next == none ]]; then next=''; else no_next=''; fi
+    done
+    seeing=''
+  fi
+  if [[ -n $next && -z $cluster ]]; then
+    case $(field JobState "$(facts_of "$next")") in
+      CANCELLED*) no_next="job $next, which was to go on, was cancelled" next='' ;;
+    esac
+  fi
+  if is_next_gone; then
+    no_next="Slurm does not know job $next any more, which was to go on"
+    # Slurm forgets those that were cancelled, too, after MinJobAge (300 s).
+    if [[ $SECONDS -ge 240 ]]; then may_go_on=0; else say "$no_next: submitting another" && may_go_on=1; fi
+    next=''
+  fi
+  if [[ -z $next && $may_go_on == 1 && $1 -ne 0 ]]; then
+    for i in 1 2 3; do
+      submit_next && break
+      [[ $i == 3 ]] || sleep 3
+    done
+  fi
+  [[ -z $next || $next == "$was" || -n $cluster || -z $kept_run ]] || note_run "$next" "$kept_run"
+}
+
+# begin_later JOB SECONDS: it begins no sooner than so long after now.
+begin_later() {
+  local answer errors
+  ask scontrol update "JobId=$1" "StartTime=now+$2" || say "job $1 could not be told to wait for the nodes of this one ($errors)"
+}
+
+# take_next JOB: takes that one, which waits, for the next of the chain; it may begin when this one has ended (of jobs of one name Slurm has forgotten
+# that it was to be alone). Fails when it is gone.
+take_next() {
+  local facts answer errors
+  [[ -n $1 ]] && facts=$(facts_of "$1") && [[ $(field JobState "$facts") == PENDING ]] || return
+  head_of_next=$(head_of "$1")
+  [[ $head_of_next == "JobId=$1 JobName=$SLURM_JOB_NAME" ]] || return
+  if ! ask scontrol update "JobId=$1" "Dependency=afterany:$SLURM_JOB_ID"; then
+    say "job $1 could not be told to wait for the end of this one ($errors): it is taken out of the queue"
+    scancel "$1"
+    return 1
+  fi
+  next=$1
+  begin_later "$next" 0
+}
+
+# prefer_survivors ARGUMENT...: when nodes of this job have failed and the others keep steps of the run (checkpoint.fast_dir), a job that asks for
+# these begins before the next one, if they are free soon: another one of the same, of which Slurm lets go when FOURFOLD_PREFER_S is over
+# (--deadline). The next job waits that long, and follows the other one if that has begun. Fails where there is no such job.
+prefer_survivors() {
+  local answer errors='' facts survivors other limit_s bad
+  [[ -n $bad_nodes && -n $fast_dir && $prefer_s != 0 && -z $cluster && ${#successor[@]} -gt 0 && ${successor[0]} != bash ]] || return
+  [[ -z $(field ReqNodeList "$own_facts") ]] && limit_s=$(seconds_of_limit "$(field TimeLimit "$own_facts")") || return
+  facts=$(facts_of "$next") || return
+  bad=$(field ExcNodeList "$facts")
+  survivors=$(comm -23 <(hosts_of "$nodes_at_begin") <(hosts_of "${bad:-$bad_nodes}") | paste -sd, -)
+  [[ -n $survivors ]] || return
+  # Before this one begins the next: jobs of one name begin as they were submitted.
+  begin_later "$next" $((settle_s + prefer_s + 10))
+  FOURFOLD_NEXT=$next FOURFOLD_LINK=$((link + 1)) FOURFOLD_EXCLUDE=${exclude-} FOURFOLD_MOST_STARTS=$most FOURFOLD_SCRIPT=${own_script-} \
+    ask_for $((5 * ask_s)) sbatch --parsable --export=ALL --dependency="afterany:$SLURM_JOB_ID" --begin="now+$settle_s" \
+    --deadline="now+$((settle_s + prefer_s + limit_s))" --nodelist="$survivors" --exclude="${bad:-$bad_nodes}" "${successor[@]}"
+  other=$(job_in "$answer")
+  if [[ -z $other ]]; then
+    say "no job could be submitted for the nodes that are left (${errors:0:300})"
+    begin_later "$next" "$settle_s"
+    return
+  fi
+  [[ -z $kept_run ]] || note_run "$other" "$kept_run"
+  say "job $other goes on on $survivors, which keep steps of the run, if these are free within $prefer_s s; else job $next goes on"
+}

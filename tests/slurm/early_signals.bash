@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: the fourfold authors
+# SPDX-License-Identifier: Apache-2.0
+# Signals from the first second of a job to its last, on a real Slurm: while the site's file is read, while a start waits for a lease,
+# while it trains; and a batch script that is killed. Usage: early_signals.bash BUILD_DIR
+set -u
+# shellcheck source=tests/slurm/cluster.bash
+. "$(dirname "$0")/cluster.bash"
+begin_cluster "$1" 2
+write_run
+mkdir temporary
+export TMPDIR=$PWD/temporary FOURFOLD_REQUEUE=0
+# trains DIR: a job of two nodes.
+trains() { sbatch --parsable --nodes=2 --ntasks=2 --time=5 "$slurm/train.sbatch" run.toml --set train.steps=1000000 --set log.dir="$1"; }
+says() { grep -qs -- "$1" "fourfold-$job.log"; }
+
+# shellcheck disable=SC2016  # expanded in the job
+printf 'echo "the site begins"\nfor i in $(seq 30); do sleep 0.1; done\nexport SITE_WAS_READ=1\n' >slow_site.sh
+for told in USR2 USR1 TERM; do
+  job=$(FOURFOLD_SITE=./slow_site.sh trains "site$told")
+  until_holds 30 says 'the site begins' || complain "the job does not begin: $(squeue)"
+  expect scancel --full --signal="$told" "$job"
+  expect_job "$job" 60 FAILED 75
+  expect says "SIG$told: the run is not launched"
+  expect grep -q '"event":"end".*"code":75' "site$told/attempts.jsonl"
+  expect test ! -e "site$told/metrics.jsonl"
+done
+
+# While it watches a lease that somebody has left behind.
+for told in USR2 USR1; do
+  mkdir "lease$told"
+  echo 'fourfold-lease 1 aaaaaaaaaaaaaaaa nowhere - 77 - 0 12 -' >"lease$told/.run-lease"
+  job=$(trains "lease$told")
+  until_holds 30 says 'watching for 30 s' || complain "the start does not wait: $(cat "fourfold-$job.log")"
+  expect scancel --full --signal="$told" "$job"
+  expect_job "$job" 90 FAILED 75
+  expect says "SIG$told: the run is not launched"
+  expect test ! -e "lease$told/metrics.jsonl"
+done
+
+# While it trains: to the steps, to the script alone, to both.
+for how in '' --batch --full; do
+  for told in USR2 USR1; do
+    job=$(trains "trains$how$told")
+    until_holds 60 has_steps "trains$how$told" 5 || complain "the run does not train: $(cat "fourfold-$job.log")"
+    expect scancel ${how:+"$how"} --signal="$told" "$job"
+    expect_job "$job" 60 FAILED 75
+    [[ $how != --batch ]] || expect says "SIG$told: passed on"
+    expect grep -q '"code": 75' "trains$how$told/exit.json"
+  done
+done
+
+# What srun would make of TERM the docs say, with the command that is meant.
+# shellcheck disable=SC2016
+expect grep -q -- 'Not `scancel --full --signal=TERM`: that reaches `srun`, which kills all ranks' "$SOURCE_DIR/docs/slurm.md"
+
+# A batch script that is killed leaves nothing in the folder for temporary files.
+job=$(trains killed)
+until_holds 60 has_steps killed 5 || complain "the run does not train: $(cat "fourfold-$job.log")"
+script=$(pgrep --oldest --full "$TEST_CLUSTER_DIR/.*job0*$job/slurm_script")
+expect kill -KILL "$script"
+until_holds 60 is_over "$job" || complain "job $job is not over"
+expect test -z "$(ls -A temporary)"
+expectations_met

@@ -1,0 +1,425 @@
+# SPDX-FileCopyrightText: the fourfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Chains of jobs on a test cluster, and events that befall them: storm.bash starts it.
+
+usage: storm.py FOURFOLD CLUSTER_SCRIPT SEED EVENTS CHAINS
+
+Each chain trains the run in run.toml on two nodes, two chains at a time. Of each kind of event there are as many, in an order that the
+seed gives; every third comes while a job of the chain starts or ends. storm.jsonl has what was done. At the end everything is compared
+with what `fourfold status --json`, metrics.jsonl and Slurm's records of jobs say.
+"""
+
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+FOURFOLD, CLUSTER, SEED, EVENTS, CHAINS = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5])
+PARTITION = "test"
+CONF = os.environ["SLURM_CONF"].encode()
+MOST_LINKS = 20
+
+# What a chain may end with beside "finished", by the kinds of events that it got: written before the first storm.
+# (code, a part of the reason or of why there is no next job) -> kinds of which it must have got one.
+ALLOWED = [
+    # No next job could be queued: the controller was away, or the partition closed, at each of its tries.
+    (75, "no_next", r"sbatch|Slurm does not answer", {"slurmctld", "drained"}),
+    (85, "no_next", r"sbatch|Slurm does not answer", {"slurmctld", "drained"}),
+    (86, "no_next", r"sbatch|Slurm does not answer", {"slurmctld", "drained"}),
+    # The script was killed with nobody left to ask for a next job where the first try had failed.
+    (None, "no_next", r"sbatch|Slurm does not answer", {"slurmctld", "drained"}),
+    # Three starts in a row met their end before a checkpoint.
+    (93, "reason", r"got no further", {"rank", "srun", "script", "freeze", "node", "slurmd", "scancel"}),
+]
+
+# What ends a script in its first seconds, before `job begin` and before it could queue its successor: the chain ends with it, whatever status has
+# of the job before.
+ENDS_AT_ONCE = {"script", "node", "slurmd", "scancel"}
+
+KINDS = ["TERM", "USR2", "scancel", "scancel_full", "rank", "srun", "script", "freeze", "node", "slurmd", "slurmctld", "drained", "edited"]
+# These befall all chains that live then.
+SHARED = {"slurmctld", "drained"}
+LIVING = []
+# One node or daemon at a time.
+GLOBAL = threading.Lock()
+LOG = threading.Lock()
+POOL = threading.Lock()
+
+
+def run(*words, timeout=60):
+    try:
+        return subprocess.run(words, capture_output=True, text=True, timeout=timeout, check=False)
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(words, 124, "", "")
+
+
+def cluster(*words):
+    return run(CLUSTER, *words, timeout=200)
+
+
+def events_of(path):
+    records = []
+    try:
+        with open(path, encoding="utf-8") as file:
+            for line in file:
+                try:
+                    records.append(json.loads(line))
+                except ValueError:  # being written
+                    pass
+    except FileNotFoundError:
+        pass
+    return records
+
+
+def environ_of(pid):
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return dict(word.split(b"=", 1) for word in file.read().split(b"\0") if b"=" in word)
+    except OSError:
+        return {}
+
+
+def processes_of(job, pattern):
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                words = file.read().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        own = environ_of(pid)
+        if re.search(pattern, words) and own.get(b"SLURM_JOB_ID") == str(job).encode() and own.get(b"SLURM_CONF") == CONF:
+            found.append(int(pid))
+    return found
+
+
+def kill(pids, sign):
+    for pid in pids:
+        try:
+            os.kill(pid, sign)
+        except ProcessLookupError:
+            pass
+    return bool(pids)
+
+
+class Chain:
+    def __init__(self, number, rng):
+        self.number, self.rng, self.name = number, rng, f"chain{number:02d}"
+        self.events = []  # kinds that were meant for it
+        self.shared = set()  # and those that were not, but befell it
+        self.begun = 0
+
+    def jobs(self, state=None):
+        words = ["squeue", "--noheader", f"--name={self.name}", "--format=%A %T %N"] + ([f"--states={state}"] if state else [])
+        return [line.split() for line in run(*words).stdout.splitlines()]
+
+    def running(self):
+        for job, state, *nodes in self.jobs("RUNNING"):
+            return job, run("scontrol", "show", "hostnames", nodes[0]).stdout.split() if nodes else []
+        return None, []
+
+    def links(self):
+        return len({one["job"] for one in events_of(f"{self.name}/attempts.jsonl") if one["event"] == "begin"})
+
+    def starts(self):
+        return sum(one["event"] in ("start", "resume") for one in events_of(f"{self.name}/metrics.jsonl"))
+
+    def steps_since_start(self):
+        steps = 0
+        for one in events_of(f"{self.name}/metrics.jsonl"):
+            steps = 0 if one["event"] in ("start", "resume") else steps + (one["event"] == "step")
+        return steps
+
+    def submit(self):
+        words = [FOURFOLD, "submit", f"{self.name}.toml", "--nodes", "2", "--tasks-per-node", "1", "--time", "4", "--chain", str(MOST_LINKS),
+                 "--name", self.name, "--set", f"log.dir={self.name}", "--go"]
+        if self.number % 2:
+            words += ["--restarts-inside", "2"]
+        with open("run.toml", encoding="utf-8") as source, open(f"{self.name}.toml", "w", encoding="utf-8") as own:
+            own.write(source.read())
+        for _ in range(20):  # the controller may be away
+            done = run(*words)
+            if done.returncode == 0:
+                return
+            time.sleep(2)
+        raise RuntimeError(f"{self.name} is not submitted: {done.stderr}")
+
+    def is_over(self):
+        """Seen twice: a controller that has just come back may not know its jobs yet."""
+        for wait_s in (2, 0):
+            if run("squeue", "--noheader").returncode != 0 or self.jobs():
+                return False
+            time.sleep(wait_s)
+        return True
+
+
+def note(chain, kind, phase, done, **more):
+    if kind in SHARED:
+        for one in list(LIVING):
+            one.shared.add(kind)
+    with LOG, open("storm.jsonl", "a", encoding="utf-8") as log:
+        log.write(json.dumps({"time": time.time(), "chain": chain.name, "kind": kind, "phase": phase, "done": done, **more}) + "\n")
+
+
+def back(node):
+    cluster("start-node", node[4:])
+    for _ in range(60):
+        if run("sinfo", "--noheader", "--states=idle,mixed,alloc,comp", f"--nodes={node}", "--format=%T").stdout.strip() not in ("", "down*"):
+            return
+        time.sleep(0.5)
+
+
+def inject(kind, chain):
+    """One event. Whether it could be done."""
+    job, nodes = chain.running()
+    rng = chain.rng
+    if job is None and kind not in ("slurmctld", "drained", "edited"):
+        return False
+    if kind in ("TERM", "USR2"):
+        return run("scancel", f"--signal={kind}", job).returncode == 0
+    if kind == "scancel":
+        return run("scancel", job).returncode == 0
+    if kind == "scancel_full":
+        return run("scancel", "--full", f"--signal={rng.choice(['USR1', 'USR2'])}", job).returncode == 0
+    if kind == "rank":
+        ranks = processes_of(job, r"^\S*fourfold-train")
+        return bool(ranks) and kill([rng.choice(ranks)], signal.SIGKILL)
+    if kind == "srun":
+        return kill(processes_of(job, r"^srun .*fourfold.* train ")[:1], signal.SIGKILL)
+    if kind == "script":
+        return kill(processes_of(job, r"^(/bin/)?bash .*chain\.sbatch")[:1], signal.SIGKILL)
+    if kind == "freeze":
+        ranks = processes_of(job, r"^\S*fourfold-train")
+        if not ranks:
+            return False
+        rank = rng.choice(ranks)
+        kill([rank], signal.SIGSTOP)
+        time.sleep(rng.uniform(1, 12))
+        kill([rank], signal.SIGCONT)
+        return True
+    if kind in ("node", "slurmd"):
+        with GLOBAL:
+            node = rng.choice(nodes) if nodes else None
+            if node is None or cluster("kill-" + kind, node[4:]).returncode != 0:
+                return False
+            time.sleep(rng.uniform(2, 25))
+            back(node)
+        return True
+    if kind == "slurmctld":
+        with GLOBAL:
+            cluster("kill-ctld")
+            time.sleep(rng.uniform(1, 10))
+            return cluster("start-ctld").returncode == 0
+    if kind == "drained":
+        with GLOBAL:
+            run("scontrol", "update", f"PartitionName={PARTITION}", f"State={rng.choice(['DOWN', 'DRAIN'])}")
+            time.sleep(rng.uniform(2, 12))
+            return run("scontrol", "update", f"PartitionName={PARTITION}", "State=UP").returncode == 0
+    if kind == "edited":
+        choice = rng.randrange(3)
+        if choice == 0:
+            os.replace(f"{chain.name}.toml", f"{chain.name}.toml.gone")
+        else:
+            with open(f"{chain.name}.toml", "w", encoding="utf-8") as own:
+                own.write("half = sav" if choice == 1 else '[model]\nlayers = 5\n[log]\ndir = "elsewhere"\n')
+        return True
+    raise ValueError(kind)
+
+
+def wait_for(condition, seconds):
+    until = time.time() + seconds
+    while time.time() < until:
+        if condition():
+            return True
+        time.sleep(0.2)
+    return False
+
+
+def resume_drained():
+    """What init is slow to reap Slurm takes for a process that cannot be killed, and drains its node."""
+    for node in run("sinfo", "--noheader", "--Node", f"--partition={PARTITION}", "--states=drain,drained,draining", "--format=%N").stdout.split():
+        run("scontrol", "update", f"NodeName={node}", "State=RESUME")
+
+
+def befall(chain, pool):
+    """One chain, from its submission to its end."""
+    chain.submit()
+    quota = chain.rng.randint(5, 9)
+    while quota > 0 and not chain.is_over():
+        with POOL:
+            if not pool:
+                break
+            number, kind = pool.pop()
+        phase = "start" if number % 6 == 0 else "end" if number % 6 == 3 else "middle"
+        before = chain.starts()
+        if phase == "start":
+            # When the next job of it has begun: it is told to stop, if it trains.
+            if chain.steps_since_start() > 0:
+                run("scancel", "--signal=USR2", chain.running()[0] or "0")
+                wait_for(lambda: chain.running()[0] is None or chain.is_over(), 30)
+            wait_for(lambda: chain.running()[0] is not None or chain.is_over(), 60)
+            time.sleep(chain.rng.uniform(0, 2))
+        else:
+            wait_for(lambda: chain.steps_since_start() > 60 or chain.is_over(), 90)
+            time.sleep(chain.rng.uniform(0, 3))
+            if phase == "end":
+                run("scancel", "--signal=USR2", chain.running()[0] or "0")
+                time.sleep(chain.rng.uniform(0, 1.5))
+        if chain.is_over():
+            with POOL:
+                pool.append((number, kind))
+            break
+        done = inject(kind, chain)
+        note(chain, kind, phase, done)
+        if done:
+            chain.events.append(kind)
+            quota -= 1
+        else:
+            with POOL:
+                pool.insert(0, (number, kind))
+        resume_drained()
+        # It goes on, or it is over; what befell it may also have done nothing to it.
+        wait_for(lambda: chain.starts() > before or chain.is_over(), 6)
+    if not wait_for(lambda: resume_drained() or chain.is_over(), 600):
+        note(chain, "driver", "end", False, text="the chain is not over after 600 s: " + run("squeue").stdout)
+        run("scancel", f"--name={chain.name}")
+
+
+def worker(numbers, pool, chains):
+    while True:
+        with POOL:
+            if not numbers or (not pool and len(chains) >= CHAINS):
+                return
+            number = numbers.pop(0)
+            chain = Chain(number, random.Random(SEED * 1000 + number))
+            chains.append(chain)
+        LIVING.append(chain)
+        try:
+            befall(chain, pool)
+        except Exception as error:  # pylint: disable=broad-except  # told, and the other chains go on
+            note(chain, "driver", "end", False, text=repr(error))
+        LIVING.remove(chain)
+        print(f"{chain.name}: {verdict(chain)}; {chain.links()} jobs; got {' '.join(chain.events)}", flush=True)
+
+
+def status_of(chain):
+    return json.loads(run(FOURFOLD, "status", "--json", chain.name).stdout)["runs"][0]
+
+
+def verdict(chain):
+    """"finished", or why not: "WRONG ..." where the table does not allow it."""
+    try:
+        status = status_of(chain)
+    except (ValueError, IndexError):
+        return "WRONG: no status"
+    if status["state"] == "finished":
+        return "finished"
+    last = status["attempts"][-1] if status["attempts"] else {}
+    code, reason, no_next = last.get("code"), last.get("reason") or "", last.get("no_next") or ""
+    refused = status.get("refused") or {}
+    if refused.get("code") == 93:
+        code, reason = 93, refused["reason"]
+    told = f"{status['state']}, code {code}, {reason[:120]}; no next job: {no_next[:120]}"
+    for allowed, where, pattern, kinds in ALLOWED:
+        befell = chain.shared | set(chain.events)
+        if (allowed is None or allowed == code) and re.search(pattern, reason if where == "reason" else no_next) and kinds & befell:
+            return f"allowed: {told}"
+    jobs = slurm_jobs({chain.name})
+    befell = chain.shared | set(chain.events)
+    begun = {one["job"] for one in events_of(f"{chain.name}/attempts.jsonl") if one["event"] == "begin"}
+    if jobs and jobs[-1]["job"] not in begun and ENDS_AT_ONCE & befell:
+        return f"allowed: job {jobs[-1]['job']} ended before its script could begin; {told}"
+    if not jobs and "slurmctld" in befell:
+        return f"allowed: the controller was killed before it had saved that there is a job; {told}"
+    return f"WRONG: {told}"
+
+
+def losses(path):
+    last = {}
+    for one in events_of(path):
+        if one["event"] in ("start", "resume"):
+            last = {step: loss for step, loss in last.items() if step <= one["from_step"]}
+        elif one["event"] == "step":
+            last[one["step"]] = one["loss"]
+    return last
+
+
+def lost_saves(chain):
+    """Resumes from before a save that was announced before them."""
+    saved, lost = 0, []
+    for one in events_of(f"{chain.name}/metrics.jsonl"):
+        if one["event"] == "checkpoint":
+            saved = max(saved, one["step"])
+        elif one["event"] in ("start", "resume") and one["from_step"] < saved:
+            lost.append((saved, one["from_step"]))
+    return lost
+
+
+def slurm_jobs(names):
+    """Those that have begun and ended, by Slurm's accounts, as they began."""
+    jobs = []
+    rows = run("env", "SLURM_TIME_FORMAT=%s", "sacct", "--duplicates", "--allocations", "--noheader", "--parsable2", "--starttime=now-1day",
+               "--format=JobIDRaw,JobName,Start,End,NNodes").stdout
+    for line in rows.splitlines():
+        job, name, start, end, nodes = line.split("|")
+        if name in names and start.isdigit() and end.isdigit():
+            jobs.append({"job": job, "name": name, "start": int(start), "end": int(end), "nodes": int(nodes)})
+    return sorted(jobs, key=lambda job: job["start"])
+
+
+def main():
+    rng = random.Random(SEED)
+    kinds = [KINDS[i % len(KINDS)] for i in range(EVENTS)]
+    rng.shuffle(kinds)
+    pool = list(enumerate(kinds))
+    rng.shuffle(pool)
+    chains, numbers = [], list(range(1, 3 * CHAINS))
+    workers = [threading.Thread(target=worker, args=(numbers, pool, chains)) for _ in range(2)]
+    for one in workers:
+        one.start()
+        time.sleep(5)
+    for one in workers:
+        one.join()
+
+    broken = []
+    calm = losses("calm/metrics.jsonl")
+    finished = 0
+    for chain in chains:
+        said = verdict(chain)
+        if said.startswith("WRONG"):
+            broken.append(f"{chain.name}: {said}; got {chain.events}")
+        own = losses(f"{chain.name}/metrics.jsonl")
+        if any(own[step] != calm[step] for step in own) or (said == "finished" and own.keys() != calm.keys()):
+            broken.append(f"{chain.name}: other losses than the calm run")
+        finished += said == "finished"
+        if lost_saves(chain):
+            broken.append(f"{chain.name}: saves lost: {lost_saves(chain)}")
+    happened = [one for one in events_of("storm.jsonl") if one["done"]]
+    counts = {kind: sum(one["kind"] == kind for one in happened) for kind in KINDS}
+    at_edges = sum(one["phase"] != "middle" for one in happened)
+    broken += [f"{one['chain']}: {one['text']}" for one in events_of("storm.jsonl") if one["kind"] == "driver"]
+    jobs, by_slurm = slurm_jobs({chain.name for chain in chains}), {}
+    for job in jobs:
+        by_slurm[job["name"]] = by_slurm.get(job["name"], 0) + (job["end"] - job["start"]) * job["nodes"] / 3600
+    by_status = {chain.name: status_of(chain)["node_hours_used"] for chain in chains}
+    ratio = sum(by_status.values()) / max(sum(by_slurm.values()), 1e-9)
+    print(f"seed {SEED}: {len(happened)} events, {at_edges} of them in starts and ends, {counts}")
+    print(f"{len(chains)} chains of {len(jobs)} jobs, {finished} finished; node-hours {sum(by_status.values()):.4f} by status, "
+          f"{sum(by_slurm.values()):.4f} by Slurm, ratio {ratio:.4f}; {sum(2 < chain.links() < 7 for chain in chains)} chains of 3 to 6 jobs")
+    for chain in chains:
+        print(f"  {chain.name}: {by_status[chain.name]:.4f} of {by_slurm.get(chain.name, 0):.4f}")
+    if abs(ratio - 1) > 0.05:
+        broken.append(f"node-hours differ: {ratio:.4f}")
+    if len(happened) < EVENTS or len(chains) < CHAINS:
+        broken.append(f"only {len(happened)} events, {len(chains)} chains")
+    for one in broken:
+        print("FAILED", one)
+    sys.exit(bool(broken))
+
+
+main()
