@@ -8,6 +8,9 @@ set -u
 # shellcheck source=tests/slurm/cluster.bash
 . "$(dirname "$0")/cluster.bash"
 begin_cluster "$1" 4
+# As long as by default: the old step's srun, and so its script, outlives the moment in which the new start takes over.
+sed -i 's/^KillWait=.*/KillWait=30/' "$SLURM_CONF"
+expect scontrol reconfigure
 write_run
 options=(--set train.steps=1000000 --set train.global_batch=64 --set checkpoint.every_steps=100)
 case $2 in

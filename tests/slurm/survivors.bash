@@ -38,7 +38,7 @@ for one in map(json.loads, open(sys.argv[1] + "/metrics.jsonl")):
 }
 
 fails left
-until_holds 120 is_over_chain left || complain "the chain does not finish: $(squeue; tail -n 20 left/*.log)"
+until_holds 240 is_over_chain left || complain "the chain does not finish: $(squeue; tail -n 20 left/*.log)"
 hosts_of_starts left >starts.txt
 expect grep -q "goes on on node2,node4,node5, which keep steps of the run" "left/left-$job.log"
 # A fourth that was free may be there, too. The other job that was to go on never runs beside it, though two nodes are free.
@@ -58,7 +58,7 @@ until_holds 150 test -e taken/hang.json || complain "node3 does not fail: $(sque
 taker=$(sbatch --parsable --partition=urgent --nodes=1 --nodelist=node4 --exclusive --output=busy.log --wrap='sleep 100')
 wait "$watcher"
 until_holds 60 is_running "$taker" || complain "job $taker does not take node4: $(squeue)"
-until_holds 150 is_over_chain taken || complain "the chain does not finish: $(squeue; tail -n 20 taken/*.log)"
+until_holds 240 is_over_chain taken || complain "the chain does not finish: $(squeue; tail -n 20 taken/*.log)"
 hosts_of_starts taken >starts.txt
 expect test "$(wc -l <starts.txt)" -eq 2
 expect test -z "$(grep -E 'node3.*node3|^[1-9].*node4' starts.txt)"
