@@ -61,7 +61,7 @@ see_to_next() {
     fi
     waited=0
     submit_next && [[ -z $next ]] && set -- "$1" "$2" once # which job it is nobody knows
-    echo "${next:-none} $cluster" >&"$1"
+    printf '%s\n' "${next:-none} $cluster" "$head_of_next" >&"$1"
     [[ ${3-} != once ]] || return 0
   done
 }
@@ -72,8 +72,7 @@ before_end() {
   if [[ -n $seeing ]]; then
     echo ended >&"$to_it"
     until wait "$seeing" || ! kill -0 "$seeing" 2>/dev/null; do :; done
-    while read -t 0 -u "$from_it" && read -r -t 1 -u "$from_it" next cluster; do
-      head_of_next=''
+    while read -t 0 -u "$from_it" && read -r -t 1 -u "$from_it" next cluster && IFS= read -r -t 1 -u "$from_it" head_of_next; do
       if [[ $next == none ]]; then next=''; else no_next=''; fi
     done
     seeing=''
