@@ -5,11 +5,12 @@
 # job, nobody is left who could launch anything, and the job goes back into the queue, or, of a chain, ends.
 
 trap '' USR1 USR2 # those of the run
-say() { printf '%s\n' "[job ${SLURM_JOB_ID}] $*"; }
+say() { printf '%s\n' "[job $SLURM_JOB_ID] $*"; }
 # shellcheck source=slurm/own_job.bash
 . "$(dirname -- "${BASH_SOURCE[0]}")/own_job.bash"
 
-while sleep "${FOURFOLD_GUARD_S:-10}"; do
+guard_s=$(seconds_in FOURFOLD_GUARD_S 10)
+while sleep $((guard_s > 0 ? guard_s : 1)); do
   facts=$(facts_of "$SLURM_JOB_ID") || continue
   [[ $(field JobState "$facts") == RUNNING ]] || exit 0
   batch=$(field BatchHost "$facts")

@@ -6,7 +6,7 @@
 
 # How often; empty: never.
 restarts_inside=${FOURFOLD_RESTARTS_INSIDE:-0}
-if [[ ! $restarts_inside =~ ^(0|[1-9][0-9]{0,3})$ ]]; then
+if [[ ! $restarts_inside =~ ^(0|[1-9][0-9]{0,9})$ ]]; then
   say "FOURFOLD_RESTARTS_INSIDE=$restarts_inside is ignored (it is no number of restarts)"
   restarts_inside=0
 fi

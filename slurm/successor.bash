@@ -8,6 +8,13 @@ next='' cluster='' no_next='' head_of_next='' may_go_on=0 seeing=''
 again_s=$(seconds_in FOURFOLD_ASK_AGAIN_S 600) look_s=$(seconds_in FOURFOLD_LOOK_AGAIN_S 60) settle_s=$(seconds_in FOURFOLD_SETTLE_S 15)
 prefer_s=$(seconds_in FOURFOLD_PREFER_S 60)
 
+# ask_sbatch OPTION...: another job of this chain, after this one, with these options of sbatch beside those of the script; `answer` and `errors`
+# as ask_for.
+ask_sbatch() {
+  [[ ${successor[0]} == bash ]] || set -- sbatch --parsable --export=ALL "$@"
+  FOURFOLD_LINK=$((link + 1)) FOURFOLD_EXCLUDE=${exclude-} FOURFOLD_MOST_STARTS=$most FOURFOLD_SCRIPT=${own_script-} ask_for $((5 * ask_s)) "$@" "${successor[@]}"
+}
+
 # submit_next: the next job; sets `next` and `cluster`, or `no_next`: why there is none. sbatch waits for a controller that is busy.
 submit_next() {
   local answer errors script code=0
@@ -26,8 +33,7 @@ submit_next() {
     no_next='how this job was submitted is not known (Slurm does not answer)'
     return 1
   fi
-  [[ ${successor[0]} == bash ]] || set -- sbatch --parsable --export=ALL
-  FOURFOLD_LINK=$((link + 1)) FOURFOLD_EXCLUDE=${exclude-} FOURFOLD_MOST_STARTS=$most FOURFOLD_SCRIPT=${own_script-} ask_for $((5 * ask_s)) "$@" "${successor[@]}" || code=$?
+  ask_sbatch || code=$?
   [[ -z $errors ]] || say "sbatch says: ${errors:0:2000}"
   read -r next cluster < <(job_in "$answer")
   if [[ -n $next ]]; then
@@ -119,7 +125,7 @@ take_next() {
   begin_later "$next" 0
 }
 
-# prefer_survivors ARGUMENT...: when nodes of this job have failed and the others keep steps of the run (checkpoint.fast_dir), a job that asks for
+# prefer_survivors: when nodes of this job have failed and the others keep steps of the run (checkpoint.fast_dir), a job that asks for
 # these begins before the next one, if they are free soon: another one of the same, of which Slurm lets go when FOURFOLD_PREFER_S is over
 # (--deadline). The next job waits that long, and follows the other one if that has begun. Fails where there is no such job.
 prefer_survivors() {
@@ -132,9 +138,8 @@ prefer_survivors() {
   [[ -n $survivors ]] || return
   # Before this one begins the next: jobs of one name begin as they were submitted.
   begin_later "$next" $((settle_s + prefer_s + 10))
-  FOURFOLD_NEXT=$next FOURFOLD_LINK=$((link + 1)) FOURFOLD_EXCLUDE=${exclude-} FOURFOLD_MOST_STARTS=$most FOURFOLD_SCRIPT=${own_script-} \
-    ask_for $((5 * ask_s)) sbatch --parsable --export=ALL --dependency="afterany:$SLURM_JOB_ID" --begin="now+$settle_s" \
-    --deadline="now+$((settle_s + prefer_s + limit_s))" --nodelist="$survivors" --exclude="${bad:-$bad_nodes}" "${successor[@]}"
+  FOURFOLD_NEXT=$next ask_sbatch --dependency="afterany:$SLURM_JOB_ID" --begin="now+$settle_s" \
+    --deadline="now+$((settle_s + prefer_s + limit_s))" --nodelist="$survivors" --exclude="${bad:-$bad_nodes}"
   other=$(job_in "$answer")
   if [[ -z $other ]]; then
     say "no job could be submitted for the nodes that are left (${errors:0:300})"

@@ -37,8 +37,8 @@ struct Request {
 /// (train/elastic_mesh.hpp), and the run file is the one that the chain began with: "--run-file",
 /// the one of the command line, and that to take in its place; "--set" and a value; and
 /// "--exit-file" with the path of exit.json and "--fast-dir" with that of the nodes' own
-/// steps, if that is asked for. Notes the attempt, and the first
-/// of a chain keeps its run (batch/kept_run.hpp).
+/// steps, if that is asked for. Notes the attempt, and the first of a chain keeps its run
+/// (batch/kept_run.hpp).
 /// @throws UserError with the code that the batch script should end with, when the run must not be
 /// started: noted in attempts.jsonl, and nothing else of the run changes
 ExitCode begin(const Request& request);

@@ -9,9 +9,8 @@ namespace fourfold::harness {
 
 class Sweep {
  public:
-  /// @param sanitized_stride  one case in so many is tried under AddressSanitizer; best a number
-  /// that
-  ///   divides the length of none of the loops, so that each of their values comes
+  /// @param sanitized_stride  one case in so many is tried under AddressSanitizer. It should divide
+  ///   the length of none of the loops, so that each of their values comes
   explicit constexpr Sweep(int sanitized_stride) noexcept : stride_(sanitized_stride) {}
   /// Whether the next case is one to try.
   constexpr bool takes_next() noexcept {

@@ -140,6 +140,13 @@ for line in open(sys.argv[1]):
 for step in sorted(last):
     print(step, repr(last[step]))' "$1"
 }
+# expect_near CALM FILE STEPS: losses, as losses() prints them, of so many steps; they differ by the order of sums at most.
+expect_near() {
+  expect python3 -c 'import sys
+calm, own = ([float(line.split()[1]) for line in open(name)] for name in sys.argv[1:3])
+assert len(calm) == len(own) == int(sys.argv[3]), (len(calm), len(own))
+assert all(abs(a - b) < 1e-3 * a for a, b in zip(calm, own)), [a - b for a, b in zip(calm, own)]' "$@"
+}
 # steps_made FILE: how many steps were computed, those of every start.
 steps_made() { grep -c '"event":"step"' "$1"; }
 # has_steps DIR N: the run in DIR has made so many.

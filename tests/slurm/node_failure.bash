@@ -37,10 +37,7 @@ starts = [one for one in starts if one["event"] in ("start", "resume")]
 assert [one["mesh"] for one in starts] == ["pp1 dp4 cp1 tp2", "pp1 dp3 cp1 tp2"], starts
 assert starts[1]["from_step"] == 20 and node not in starts[1]["rank_hosts"], starts[1]' "$dir" "$node" "$code"
   losses "$dir/metrics.jsonl" >"$dir.txt"
-  expect python3 -c 'import sys
-calm, lost = ([float(line.split()[1]) for line in open(name)] for name in sys.argv[1:])
-assert len(calm) == len(lost) == 60
-assert all(abs(a - b) < 1e-3 * a for a, b in zip(calm, lost)), [a - b for a, b in zip(calm, lost)]' calm.txt "$dir.txt"
+  expect_near calm.txt "$dir.txt" 60
   expect_exit 0 "$fourfold" ckpt verify --deep "$dir/checkpoints"
   expect cluster start-node "$node"
   until_holds 60 all_are_idle 4

@@ -24,7 +24,8 @@ PARTITION = "test"
 CONF = os.environ["SLURM_CONF"].encode()
 MOST_LINKS = 20
 
-# What a chain may end with beside "finished", by the kinds of events that it got: written before the first storm.
+# What a chain may end with beside "finished", by the kinds of events that it got. What verdict() allows after it came later: of chains that ended
+# in the first seconds of a job.
 # (code, a part of the reason or of why there is no next job) -> kinds of which it must have got one.
 ALLOWED = [
     # No next job could be queued: the controller was away, or the partition closed, at each of its tries.
@@ -112,7 +113,6 @@ class Chain:
         self.number, self.rng, self.name = number, rng, f"chain{number:02d}"
         self.events = []  # kinds that were meant for it
         self.shared = set()  # and those that were not, but befell it
-        self.begun = 0
 
     def jobs(self, state=None):
         words = ["squeue", "--noheader", f"--name={self.name}", "--format=%A %T %N"] + ([f"--states={state}"] if state else [])

@@ -19,7 +19,7 @@ namespace fourfold::batch {
 struct RunAttempt {
   std::string job = {};  ///< empty: none
   std::int64_t restart = 0;
-  std::int64_t launch = 0;
+  std::int64_t launch = 0;  ///< Attempt::launch, as restart is
   int nodes = 1;
   double began_unix_s = 0;
   double until_unix_s = 0;  ///< its end where that was noted, else its last sign of life
