@@ -12,7 +12,7 @@ prefer_s=$(seconds_in FOURFOLD_PREFER_S 60)
 # as ask_for.
 ask_sbatch() {
   [[ ${successor[0]} == bash ]] || set -- sbatch --parsable --export=ALL "$@"
-  FOURFOLD_LINK=$((link + 1)) FOURFOLD_EXCLUDE=${exclude-} FOURFOLD_MOST_STARTS=$most FOURFOLD_SCRIPT=${own_script-} ask_for $((5 * ask_s)) "$@" "${successor[@]}"
+  FOURFOLD_PREVIOUS=$SLURM_JOB_ID FOURFOLD_LINK=$((link + 1)) FOURFOLD_EXCLUDE=${exclude-} FOURFOLD_MOST_STARTS=$most FOURFOLD_SCRIPT=${own_script-} ask_for $((5 * ask_s)) "$@" "${successor[@]}"
 }
 
 # submit_next: the next job; sets `next` and `cluster`, or `no_next`: why there is none. sbatch waits for a controller that is busy.

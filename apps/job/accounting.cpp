@@ -33,4 +33,17 @@ std::optional<batch::AccountedStart> ask_accounting(const batch::Attempt& attemp
   return start;
 }
 
+std::vector<batch::JobSpan> ask_job_spans(std::vector<std::string> jobs) {
+  std::erase_if(jobs, [](const std::string& job) {
+    return job.empty() || job.find_first_not_of("0123456789") != std::string::npos;
+  });
+  if (BatchJob::of_this_process().id.empty() || jobs.empty()) {
+    return {};
+  }
+  const auto answer =
+      program::output_of(batch::job_spans_command(jobs), {.time = std::chrono::seconds(5)});
+  return answer && answer->is_answer() ? batch::job_spans(answer->text)
+                                       : std::vector<batch::JobSpan>{};
+}
+
 }  // namespace fourfold::job

@@ -3,8 +3,11 @@
 #pragma once
 
 #include <fourfold/batch/accounting.hpp>
+#include <fourfold/batch/job_span.hpp>
 
 #include <optional>
+#include <string>
+#include <vector>
 
 namespace fourfold::job {
 
@@ -12,5 +15,10 @@ namespace fourfold::job {
 /// of a step that has only just ended, and for an accounting that does not answer.
 /// @return nothing where there is none, outside of jobs, and where it does not answer or know
 std::optional<batch::AccountedStart> ask_accounting(const batch::Attempt& attempt);
+
+/// What Slurm's controller has of these jobs, asked by its squeue for a few seconds. What is no
+/// number is not asked for.
+/// @return nothing outside of jobs, and where it does not answer
+std::vector<batch::JobSpan> ask_job_spans(std::vector<std::string> jobs);
 
 }  // namespace fourfold::job

@@ -4,6 +4,8 @@
 
 #include "accounting.hpp"
 #include "chain_run.hpp"
+#include "chosen_start.hpp"
+#include "earlier_jobs.hpp"
 
 #include <fourfold/base/batch_job.hpp>
 #include <fourfold/base/clock.hpp>
@@ -103,44 +105,6 @@ bool speak_of_progress(const std::vector<std::string>& words) {
   return true;
 }
 
-/// How the run is to be started on what the job has: "start", the number of tasks if it is not all
-/// of them ("all"), and what `fourfold train` gets besides, a line each.
-std::string start_lines(const runfile::EffectiveConfig& effective) {
-  const auto has = train::job_allocation();
-  if (!has) {
-    return "start\nall\n";
-  }
-  const train::ElasticMesh chosen = train::choose_mesh(effective, *has);
-  const std::int64_t ranks = chosen.mesh.ranks();
-  const auto overrides = train::overrides_for(chosen, effective.config, has->tasks);
-  if (!overrides.empty()) {
-    log::info(format_message(
-        "{} node{}, {} task{}: mesh {}, micro-batches of {}{}", has->nodes,
-        has->nodes == 1 ? "" : "s", has->tasks, has->tasks == 1 ? "" : "s", chosen.mesh.str(),
-        chosen.micro_batch,
-        ranks == has->tasks ? "" : format_message("; tasks not used: {}", has->tasks - ranks)));
-  }
-  std::string lines =
-      fmt::format("start\n{}\n", ranks == has->tasks ? "all" : fmt::format("{}", ranks));
-  for (const std::string& one : overrides) {
-    lines += fmt::format("--set\n{}\n", one);
-  }
-  return lines;
-}
-
-/// Nothing for a restart inside a job on whose last nodes no mesh fits: another job may have more.
-std::optional<std::string> start_lines_if_any(const runfile::EffectiveConfig& effective) {
-  try {
-    return start_lines(effective);
-  } catch (const UserError& error) {
-    if (BatchJob::of_this_process().launch == 0) {
-      throw;
-    }
-    log::info(error.what());
-    return std::nullopt;
-  }
-}
-
 /// For a script that does not wait for its launcher, or chooses nodes.
 std::string file_lines(const Request& request, const runfile::RunConfig& config) {
   if (!request.tell_files) {
@@ -158,9 +122,14 @@ std::string file_lines(const Request& request, const runfile::RunConfig& config)
 class BegunAttempt {
  public:
   /// @param keep  keeps the run; called when nothing speaks against the start, and nothing is kept
-  BegunAttempt(const fs::path& log_dir, const Request& request, std::optional<batch::KeptRun> kept,
+  BegunAttempt(const fs::path& log_dir, const Request& request, const ChosenStart& chosen,
+               std::optional<batch::KeptRun> kept,
                std::function<std::optional<batch::KeptRun>()> keep)
-      : files_(log_dir), request_(request), kept_(std::move(kept)), keep_(std::move(keep)) {}
+      : files_(log_dir),
+        request_(request),
+        chosen_(chosen),
+        kept_(std::move(kept)),
+        keep_(std::move(keep)) {}
 
   void note() {
     if (is_noted_) {
@@ -175,31 +144,23 @@ class BegunAttempt {
     if (!kept_) {
       kept_ = keep_();
     }
+    attempt.idle_nodes = chosen_.idle_nodes;
+    attempt.idle_with_nodes = chosen_.idle_with_nodes;
     attempt.no_next = request_.no_next;
     attempt.run_file = kept_ ? kept_->run_file().string() : "";
     const telemetry::ExitRecord left = telemetry::read_exit(files_.exit_status());
     attempt.exit_unix_s = left.unix_s;
-    note_end_before(attempts, attempt, left);
+    const auto status = telemetry::read_status(files_.status());
+    note_earlier_jobs(attempts, attempt, left, status ? status->updated_unix_s : 0);
     attempts.begin(attempt);
     is_noted_ = true;
   }
   const std::optional<batch::KeptRun>& kept() const noexcept { return kept_; }
 
  private:
-  /// Where nobody was left to note the end of the chain's last start.
-  void note_end_before(const batch::AttemptLog& attempts, const batch::Attempt& next,
-                       const telemetry::ExitRecord& left) const {
-    const std::vector<batch::Attempt> earlier = attempts.read().attempts;
-    const batch::Attempt* const last = batch::newest_of_chain(earlier, next.chain);
-    if (last != nullptr && !last->end) {
-      const auto status = telemetry::read_status(files_.status());
-      attempts.end(*last, batch::end_not_noted(left, *last, status ? status->updated_unix_s : 0,
-                                               ask_accounting(*last)));
-    }
-  }
-
   telemetry::RunFiles files_;
   const Request& request_;
+  const ChosenStart& chosen_;
   std::optional<batch::KeptRun> kept_;
   std::function<std::optional<batch::KeptRun>()> keep_;
   bool is_noted_ = false;
@@ -260,16 +221,18 @@ ExitCode begin_run(const Request& request) {
     return ExitCode::finished;
   }
   telemetry::refuse_foreign_files(log_dir, {.config = false});
-  const auto lines = start_lines_if_any(effective);
-  if (!lines) {
+  const auto chosen = chosen_start(effective);
+  if (!chosen) {
     program::print("queue\n");
     return ExitCode::finished;
   }
-  BegunAttempt attempt(log_dir, request, run.kept, [&] { return keep(request, text, effective); });
+  BegunAttempt attempt(log_dir, request, *chosen, run.kept,
+                       [&] { return keep(request, text, effective); });
   HeldRun held(config, [&] { attempt.note(); });
   attempt.note();
   held.settle();
-  program::print_text(*lines + kept_lines(request, attempt.kept()) + file_lines(request, config));
+  program::print_text(chosen->lines + kept_lines(request, attempt.kept()) +
+                      file_lines(request, config));
   return ExitCode::finished;
 }
 

@@ -3,6 +3,7 @@
 #include "page.hpp"
 
 #include <fourfold/base/message.hpp>
+#include <fourfold/base/rank_identity.hpp>
 #include <fourfold/base/text.hpp>
 #include <fourfold/telemetry/human_text.hpp>
 
@@ -138,6 +139,24 @@ std::string run_file_text(const RunView& view) {
       names.size() == 1 ? "it says" : "they say");
 }
 
+/// Nodes that are paid for, and on which no rank of the run is.
+std::string idle_text(const RunView& view) {
+  const RunAttempt* const last = batch::newest_of_run(view.attempts);
+  if (last == nullptr || view.verdict.state == RunState::finished) {
+    return {};
+  }
+  std::string text;
+  if (last->idle_nodes > 0) {
+    text =
+        fmt::format("{} of {} idle: no mesh of this run takes all", last->idle_nodes, last->nodes);
+  }
+  if (!last->idle_with_nodes.empty()) {
+    text += fmt::format("{}of those that its jobs ask for, {} leave some idle",
+                        text.empty() ? "" : "; ", ranges_text(last->idle_with_nodes));
+  }
+  return text;
+}
+
 /// Whether another job is to go on with a run that can go on.
 std::string successor_text(const RunAttempt* last) {
   constexpr std::size_t most_characters = 200;
@@ -270,6 +289,7 @@ std::vector<std::string> page_of(const RunView& view, std::size_t most_attempts)
   row("checkpoint", checkpoint_text(view));
   row("files", files_text(view));
   row("run file", run_file_text(view));
+  row("nodes", idle_text(view));
   if (view.node_hours.used > 0) {
     row("node-hours", fmt::format("{}, {} of them lost ({:.1f}%)", hours_text(view.node_hours.used),
                                   hours_text(view.node_hours.lost),

@@ -29,6 +29,8 @@ Json json_of(const batch::RunAttempt& attempt) {
           {"restart", attempt.restart},
           {"launch", attempt.launch},
           {"nodes", attempt.nodes},
+          {"idle_nodes", attempt.idle_nodes},
+          {"idle_with_nodes", attempt.idle_with_nodes},
           {"began", attempt.began_unix_s},
           {"until", attempt.until_unix_s},
           {"from_step", attempt.from_step},

@@ -202,8 +202,7 @@ void tell_mesh(const runfile::EffectiveConfig& effective, int nodes, int tasks_p
     text += format_message(" ({})", on_nodes.limited_by);
   }
   const std::int64_t unused = tasks - chosen.mesh.ranks();
-  if (unused >= tasks_per_node) {
-    const std::int64_t idle = unused / tasks_per_node;
+  if (const int idle = train::idle_nodes(chosen, on_nodes); idle > 0) {
     text += fmt::format("; {} of the nodes {} idle", idle, idle == 1 ? "is" : "are");
   } else if (unused > 0) {
     text += fmt::format("; {} of {} tasks {} not used", unused, tasks, unused == 1 ? "is" : "are");
@@ -211,20 +210,14 @@ void tell_mesh(const runfile::EffectiveConfig& effective, int nodes, int tasks_p
   log::info(text);
 }
 
-/// Of a range, which numbers of nodes leave nodes idle: they are paid for all the same.
+/// Of a range, what lies between its ends: tell_mesh() speaks of these.
 void tell_idle_nodes(const runfile::EffectiveConfig& effective, NodeRange nodes, int tasks_per_node,
-                     train::Allocation on_nodes) {
-  constexpr int most_told = 10000;  // far beyond any allocation: as many meshes are chosen
-  std::vector<int> with_idle;
-  const int told = std::min(nodes.most - nodes.least, most_told);
-  for (int more = 1; more < told; ++more) {
-    const int count = nodes.least + more;
-    on_nodes.nodes = count;
-    on_nodes.tasks = std::int64_t{count} * tasks_per_node;
-    if (on_nodes.tasks - train::choose_mesh(effective, on_nodes).mesh.ranks() >= tasks_per_node) {
-      with_idle.push_back(count);
-    }
+                     const train::Allocation& on_nodes) {
+  if (nodes.most - nodes.least < 2) {
+    return;
   }
+  const std::vector<int> with_idle = train::counts_with_idle_nodes(
+      effective, nodes.least + 1, nodes.most - 1, tasks_per_node, on_nodes);
   if (!with_idle.empty()) {
     log::info(format_message("with {} nodes some would be idle: no mesh of this run takes all",
                              ranges_text(with_idle)));

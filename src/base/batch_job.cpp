@@ -25,7 +25,8 @@ BatchJob BatchJob::of_this_process() {
   return {.id = word_in("SLURM_JOB_ID"),
           .restarts = count_in("SLURM_RESTART_COUNT"),
           .launch = count_in("FOURFOLD_LAUNCH"),
-          .chain = word_in("FOURFOLD_CHAIN")};
+          .chain = word_in("FOURFOLD_CHAIN"),
+          .previous = word_in("FOURFOLD_PREVIOUS")};
 }
 
 }  // namespace fourfold

@@ -12,7 +12,16 @@ namespace fourfold::batch {
 namespace {
 
 /// As accounting_command() asks for them.
-enum Field : std::uint8_t { job_id, state, began, ended, largest, node_of_largest, field_count };
+enum Field : std::uint8_t {
+  job_id,
+  state,
+  began,
+  ended,
+  largest,
+  node_of_largest,
+  nodes,
+  field_count
+};
 using Fields = std::array<std::string_view, field_count>;
 
 std::optional<Fields> fields_of(std::string_view line) {
@@ -42,6 +51,11 @@ std::optional<double> seconds(std::string_view digits) {
   return value ? std::optional(static_cast<double>(*value)) : std::nullopt;
 }
 
+int nodes_in(std::string_view digits) {
+  constexpr std::uint64_t most_nodes = 1'000'000;
+  return static_cast<int>(std::clamp<std::uint64_t>(number(digits).value_or(1), 1, most_nodes));
+}
+
 /// What srun starts has a number.
 bool is_numbered(const AccountedStep& step) {
   return number(step.name).has_value();
@@ -67,7 +81,7 @@ std::vector<std::string> accounting_command(const std::string& job) {
           "--parsable2",
           "--noconvert",
           "--jobs=" + job,
-          "--format=JobIDRaw,State,Start,End,MaxRSS,MaxRSSNode"};
+          "--format=JobIDRaw,State,Start,End,MaxRSS,MaxRSSNode,NNodes"};
 }
 
 std::optional<AccountedStart> accounted_start(std::string_view text, const Attempt& attempt) {
@@ -82,11 +96,22 @@ std::optional<AccountedStart> accounted_start(std::string_view text, const Attem
     const std::string_view rest = (*fields)[job_id].substr(attempt.job.size());
     const double began_s = seconds((*fields)[began]).value_or(0);
     if (rest.empty()) {
+      // A job that has lost a node, and goes on, has another line from then on.
+      if (found && found->state == "RESIZING" && found->ended_unix_s == began_s) {
+        found->state = (*fields)[state];
+        found->ended_unix_s = seconds((*fields)[ended]);
+        found->nodes = nodes_in((*fields)[nodes]);
+        is_in_it = true;
+        continue;
+      }
       is_in_it = began_s >= found_began_s && began_s > 0 &&
                  began_s <= attempt.began_unix_s + clocks_differ_s;
       if (is_in_it) {
         found_began_s = began_s;
-        found = {.state = std::string((*fields)[state]), .ended_unix_s = seconds((*fields)[ended])};
+        found = {.state = std::string((*fields)[state]),
+                 .began_unix_s = began_s,
+                 .ended_unix_s = seconds((*fields)[ended]),
+                 .nodes = nodes_in((*fields)[nodes])};
       }
     } else if (rest.starts_with('.') && is_in_it) {
       found->steps.push_back({.name = std::string(rest.substr(1)),

@@ -77,10 +77,21 @@ ExitCode code_in(const Json& json) {
 }
 
 /// Nothing where a line of an earlier version does not say.
-std::optional<double> exit_time_in(const Json& json) {
-  const auto found = json.find("exit_time");
+std::optional<double> time_in(const Json& json, const char* key) {
+  const auto found = json.find(key);
   return found == json.end() || found->is_null() ? std::nullopt
                                                  : std::optional(found->get<double>());
+}
+
+/// None where a line of an earlier version does not say.
+std::vector<int> node_counts_in(const Json& json) {
+  std::vector<int> counts;
+  if (const auto found = json.find("idle_with_nodes"); found != json.end()) {
+    for (const Json& count : *found) {
+      counts.push_back(whole_number(count, 1, most_nodes));
+    }
+  }
+  return counts;
 }
 
 Attempt attempt_of(const Json& json) {
@@ -90,9 +101,13 @@ Attempt attempt_of(const Json& json) {
           .restart = start.restarts,
           .launch = start.launch,
           .nodes = whole_number(json.at("nodes"), 1, most_nodes),
+          .idle_nodes =
+              json.contains("idle_nodes") ? whole_number(json["idle_nodes"], 0, most_nodes) : 0,
+          .idle_with_nodes = node_counts_in(json),
           .began_unix_s = json.at("time"),
+          .job_began_unix_s = time_in(json, "job_began"),
           .from_step = step_if_known(json.at("from_step")),
-          .exit_unix_s = exit_time_in(json),
+          .exit_unix_s = time_in(json, "exit_time"),
           .no_next = json.value("no_next", ""),
           .run_file = json.value("run_file", "")};
 }
@@ -140,6 +155,9 @@ void add(const Json& json, AttemptRecords& records) {
     }
   } else if (event == "end" && attempt != nullptr) {
     attempt->end = end_of(json);
+  } else if (event == "released" && attempt != nullptr) {
+    attempt->released = {.unix_s = json.at("time"),
+                         .nodes = whole_number(json.at("nodes"), 1, most_nodes)};
   }
 }
 
@@ -178,6 +196,15 @@ void AttemptLog::begin(const Attempt& attempt) const {
   Json json = head_of("begin", attempt.began_unix_s, attempt.start());
   json["chain"] = attempt.chain;
   json["nodes"] = attempt.nodes;
+  if (attempt.idle_nodes > 0) {
+    json["idle_nodes"] = attempt.idle_nodes;
+  }
+  if (!attempt.idle_with_nodes.empty()) {
+    json["idle_with_nodes"] = attempt.idle_with_nodes;
+  }
+  if (attempt.job_began_unix_s) {
+    json["job_began"] = *attempt.job_began_unix_s;
+  }
   json["from_step"] = or_null(attempt.from_step);
   json["exit_time"] = or_null(attempt.exit_unix_s);
   add_text("no_next", attempt.no_next, json);
@@ -193,6 +220,12 @@ void AttemptLog::end(const Attempt& attempt, const AttemptEnd& end) const {
   json["retry"] = end.retry;
   add_text("next", end.next, json);
   add_text("no_next", end.no_next, json);
+  append(line_of(json));
+}
+
+void AttemptLog::release(const Attempt& attempt, const JobRelease& release) const {
+  Json json = head_of("released", release.unix_s, attempt.start());
+  json["nodes"] = release.nodes;
   append(line_of(json));
 }
 

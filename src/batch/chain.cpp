@@ -158,17 +158,21 @@ std::optional<MemoryKill> memory_kill(const LauncherSaid& said, const Attempt& a
   return kill;
 }
 
+/// A state of a job, and what it means.
+std::string words_of_slurm(std::string_view state) {
+  const std::string_view meaning = state == "NODE_FAIL"   ? ": one of its nodes failed"
+                                   : state == "TIMEOUT"   ? ": its time limit was over"
+                                   : state == "PREEMPTED" ? ": another job took its nodes"
+                                                          : "";
+  return format_message("Slurm says {}{}", state, meaning);
+}
+
 /// How a start of which nobody has noted an end came to it.
 std::string why_not_noted(const std::optional<AccountedStart>& accounted) {
   if (!accounted || accounted->state.empty() || accounted->state == "RUNNING") {
     return "the node of its batch script is gone, or the script was killed";
   }
-  const std::string_view state = accounted->state;
-  const std::string_view meaning = state == "NODE_FAIL"   ? ": one of its nodes failed"
-                                   : state == "TIMEOUT"   ? ": its time limit was over"
-                                   : state == "PREEMPTED" ? ": another job took its nodes"
-                                                          : "";
-  return format_message("Slurm's accounting says {}{}", state, meaning);
+  return words_of_slurm(accounted->state);
 }
 
 }  // namespace
@@ -295,6 +299,14 @@ AttemptEnd end_not_noted(const telemetry::ExitRecord& left, const Attempt& attem
           .reason = format_message("no end was noted when the next start of its chain began ({}){}",
                                    why_not_noted(accounted),
                                    is_own ? "" : "; it had not come to its first step"),
+          .retry = true};
+}
+
+AttemptEnd end_before_begin(const AccountedStart& job) {
+  return {.unix_s = *job.ended_unix_s,
+          .code = ExitCode::node_fault,
+          .reason = format_message("the job was over before its batch script could begin ({})",
+                                   words_of_slurm(job.state)),
           .retry = true};
 }
 

@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "slurm_lines.hpp"
+
 #include <fourfold/base/error.hpp>
 #include <fourfold/batch/cluster_facts.hpp>
 #include <fourfold/batch/submission.hpp>
@@ -13,30 +15,6 @@
 
 namespace fourfold::batch {
 namespace {
-
-/// Each line of `text` that is wholly of that form, as its groups; blanks at its ends do not count.
-std::vector<std::vector<std::string>> lines_of_form(std::string_view text, const std::regex& form) {
-  std::vector<std::vector<std::string>> found;
-  std::istringstream lines{std::string(text)};
-  // std::regex takes its way through a line on the stack.
-  constexpr std::size_t longest = 4500;  // more than a path has
-  for (std::string line; std::getline(lines, line);) {
-    const std::size_t end = line.find_last_not_of(" \t\r");
-    line.resize(end == std::string::npos ? 0 : end + 1);
-    std::smatch groups;
-    if (line.size() <= longest && std::regex_match(line, groups, form)) {
-      found.emplace_back(groups.begin(), groups.end());
-    }
-  }
-  return found;
-}
-
-/// 0 for what is no number that fits.
-long number_of(const std::string& text) {
-  long value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return std::max(0L, value);
-}
 
 /// "infinite" and "n/a" are none.
 bool is_limit(const std::string& time) {

@@ -45,16 +45,50 @@ double time_of(std::int64_t step, const RunAttempt& attempt) {
   return before.unix_s + share * (behind.unix_s - before.unix_s);
 }
 
-double lost_s(const RunAttempt& attempt, std::int64_t later) {
-  const double lasted_s = attempt.until_unix_s - attempt.began_unix_s;
+/// From when to when an attempt had its nodes, and those that its job had longer, or less long.
+struct Held {
+  double nodes = 1;
+  double since_s = 0;
+  double until_s = 0;
+  double nodes_after = 1;
+  double after_s = 0;
+  double used_s() const { return nodes * std::max(until_s - since_s, 0.0) + nodes_after * after_s; }
+};
+
+Held held(const RunAttempt& attempt, const RunAttempt* before) {
+  constexpr double longest_s = 7 * 24 * 3600;  // beyond any start: a damaged file's
+  const double nodes = std::max(attempt.nodes, 1);
+  Held held{.nodes = nodes,
+            .since_s = attempt.began_unix_s,
+            .until_s = attempt.until_unix_s,
+            .nodes_after = nodes};
+  const bool follows = attempt.launch > 0 && before != nullptr && before->job == attempt.job &&
+                       before->restart == attempt.restart;
+  const double since_s =
+      follows ? before->until_unix_s : attempt.job_began_unix_s.value_or(attempt.began_unix_s);
+  if (since_s < held.since_s && held.since_s - since_s < longest_s) {
+    held.since_s = since_s;
+  }
+  if (attempt.released && attempt.released->unix_s >= held.since_s &&
+      attempt.released->unix_s - held.until_s < longest_s) {
+    held.nodes_after = std::clamp(attempt.released->nodes, 1, std::max(attempt.nodes, 1));
+    held.after_s = std::max(attempt.released->unix_s - held.until_s, 0.0);
+    held.until_s = std::min(attempt.released->unix_s, held.until_s);
+  }
+  return held;
+}
+
+double lost_s(const RunAttempt& attempt, const Held& held, std::int64_t later) {
   const std::int64_t kept = kept_step(attempt, later);
   if (attempt.to_step <= attempt.from_step || kept <= attempt.from_step) {
-    return lasted_s;
+    return held.used_s();
   }
   if (kept >= attempt.to_step) {
     return 0;
   }
-  return std::clamp(attempt.until_unix_s - time_of(kept, attempt), 0.0, lasted_s);
+  Held lost = held;
+  lost.since_s = std::max(time_of(kept, attempt), held.since_s);
+  return lost.used_s();
 }
 
 }  // namespace
@@ -66,13 +100,14 @@ NodeHours node_hours(std::span<const RunAttempt> attempts, bool goes_on, double 
   const RunAttempt* const newest = newest_of_run(attempts);
   for (std::size_t i = attempts.size(); i-- > 0;) {
     const RunAttempt& attempt = attempts[i];
-    const double nodes = std::max(attempt.nodes, 1);
-    const bool runs = goes_on && &attempt == newest;
-    const double until_s = runs ? std::max(now_unix_s, attempt.began_unix_s) : attempt.until_unix_s;
-    sum.used += nodes * std::max(until_s - attempt.began_unix_s, 0.0) / hour_s;
-    if (!runs) {
-      sum.lost += nodes * std::max(lost_s(attempt, later), 0.0) / hour_s;
+    Held had = held(attempt, i > 0 ? &attempts[i - 1] : nullptr);
+    if (goes_on && &attempt == newest) {
+      had.until_s = std::max(now_unix_s, had.since_s);
+      had.after_s = 0;
+    } else {
+      sum.lost += lost_s(attempt, had, later) / hour_s;
     }
+    sum.used += had.used_s() / hour_s;
     if (attempt.to_step > attempt.from_step) {
       later = std::min(later, attempt.from_step);
     }

@@ -20,7 +20,11 @@ RunAttempt of_job(const Attempt& job) {
   attempt.restart = job.restart;
   attempt.launch = job.launch;
   attempt.nodes = job.nodes;
+  attempt.idle_nodes = job.idle_nodes;
+  attempt.idle_with_nodes = job.idle_with_nodes;
   attempt.began_unix_s = attempt.until_unix_s = job.began_unix_s;
+  attempt.job_began_unix_s = job.job_began_unix_s;
+  attempt.released = job.released;
   attempt.from_step = attempt.to_step = job.from_step.value_or(0);
   attempt.refused = job.refused.has_value();
   attempt.next = job.end ? job.end->next : "";

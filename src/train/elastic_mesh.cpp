@@ -215,6 +215,31 @@ ElasticMesh choose_mesh(const EffectiveConfig& effective, const Allocation& allo
   search.fail();
 }
 
+int idle_nodes(const ElasticMesh& chosen, const Allocation& allocation) {
+  const std::int64_t tasks_per_node =
+      std::max<std::int64_t>(allocation.tasks / allocation.nodes, 1);
+  return static_cast<int>((allocation.tasks - chosen.mesh.ranks()) / tasks_per_node);
+}
+
+std::vector<int> counts_with_idle_nodes(const EffectiveConfig& effective, int least, int most,
+                                        std::int64_t tasks_per_node, Allocation on_nodes) {
+  FOURFOLD_EXPECT(1 <= least && least <= most && tasks_per_node >= 1);
+  constexpr int most_told = 10000;  // as many meshes are chosen
+  std::vector<int> counts;
+  for (int more = 0; more <= std::min(most - least, most_told); ++more) {
+    on_nodes.nodes = least + more;
+    on_nodes.tasks = on_nodes.nodes * tasks_per_node;
+    try {
+      if (idle_nodes(choose_mesh(effective, on_nodes), on_nodes) > 0) {
+        counts.push_back(on_nodes.nodes);
+      }
+    } catch (const UserError&) {
+      continue;
+    }
+  }
+  return counts;
+}
+
 std::vector<std::string> overrides_for(const ElasticMesh& chosen, const RunConfig& config,
                                        std::int64_t tasks) {
   std::vector<std::string> overrides;

@@ -30,7 +30,7 @@ until_holds 60 has_steps gone 5 || complain "it does not train"
 node=$(squeue --noheader --jobs="$job" --format=%N)
 expect cluster kill-node "${node#node}"
 until_holds 120 has_begun gone 2 || complain "it has not gone on: $(squeue)"
-expect grep -q "Slurm's accounting says NODE_FAIL: one of its nodes failed" gone/attempts.jsonl
+expect grep -q "Slurm says NODE_FAIL: one of its nodes failed" gone/attempts.jsonl
 touch gone/STOP
 until_holds 60 is_over "$job" || complain "job $job is $(state_of "$job")"
 expect cluster start-node "${node#node}"

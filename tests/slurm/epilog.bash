@@ -18,6 +18,8 @@ for start in 1 2 3; do
 records = [json.loads(line) for line in open(\"elastic/metrics.jsonl\")]
 at = [i for i, one in enumerate(records) if one[\"event\"] in (\"start\", \"resume\")]
 sys.exit(not (len(at) == $start and len(records) > at[-1] + 5))'" || complain "start $start makes no steps"
+  expect_exit 0 "$fourfold" status elastic
+  expect_stdout 'of those that its jobs ask for, 3 leave some idle'
   expect scancel --signal=USR2 "$(squeue --noheader --name=elastic --states=RUNNING --format=%A)"
 done
 until_holds 60 no_jobs_of elastic || complain "jobs are left: $(squeue)"

@@ -26,14 +26,17 @@ TEST_CASE("a process knows the start of its batch job", "[batch_job]") {
         BatchJob{.id = "77", .restarts = 3, .launch = 2, .chain = "70"});
   ::setenv("FOURFOLD_LAUNCH", "", 1);
   CHECK(BatchJob::of_this_process().launch == 0);
+  ::setenv("FOURFOLD_PREVIOUS", "76", 1);
+  CHECK(BatchJob::of_this_process().previous == "76");
+  ::setenv("FOURFOLD_PREVIOUS", "7 6", 1);
   set("77", "many", "");
   CHECK(BatchJob::of_this_process() == BatchJob{.id = "77"});
   set("77", "-1", "two words");  // as a user may have exported
   CHECK(BatchJob::of_this_process() == BatchJob{.id = "77"});
   set("7\n8", "1 2", "a\tb");
   CHECK(BatchJob::of_this_process() == BatchJob{});
-  for (const char* name :
-       {"SLURM_JOB_ID", "SLURM_RESTART_COUNT", "FOURFOLD_LAUNCH", "FOURFOLD_CHAIN"}) {
+  for (const char* name : {"SLURM_JOB_ID", "SLURM_RESTART_COUNT", "FOURFOLD_LAUNCH",
+                           "FOURFOLD_CHAIN", "FOURFOLD_PREVIOUS"}) {
     ::unsetenv(name);
   }
   CHECK(BatchJob::of_this_process() == BatchJob{});

@@ -20,9 +20,9 @@ Attempt attempt_of(const std::string& job, double began_unix_s) {
 
 // As Slurm 22.05 prints them of a job whose second task took what its cgroup may have.
 const std::string killed =
-    "1|RUNNING|1795887737|Unknown||\n"
-    "1.batch|RUNNING|1795887737|Unknown||\n"
-    "1.0|OUT_OF_MEMORY|1795887737|1795887740|213794816|node1\n";
+    "1|RUNNING|1795887737|Unknown|||2\n"
+    "1.batch|RUNNING|1795887737|Unknown|||2\n"
+    "1.0|OUT_OF_MEMORY|1795887737|1795887740|213794816|node1|1\n";
 
 }  // namespace
 
@@ -42,13 +42,13 @@ TEST_CASE("a kill for memory is read from the accounts of a step", "[accounting]
   CHECK_FALSE(killed_for_memory(*start, attempt_of("1", 1795887745)));
   // Other jobs whose numbers begin alike.
   CHECK_FALSE(accounted_start(killed, attempt_of("11", 1795887738)));
-  CHECK_FALSE(accounted_start("11|RUNNING|1795887737|Unknown||\n", attempt));
+  CHECK_FALSE(accounted_start("11|RUNNING|1795887737|Unknown|||2\n", attempt));
 }
 
 TEST_CASE("a step whose end is not in the accounts yet is under way", "[accounting]") {
   const auto start = accounted_start(
-      "1|RUNNING|1795887737|Unknown||\n1.batch|RUNNING|1795887737|Unknown||\n"
-      "1.0|RUNNING|1795887737|Unknown||\n",
+      "1|RUNNING|1795887737|Unknown|||2\n1.batch|RUNNING|1795887737|Unknown|||2\n"
+      "1.0|RUNNING|1795887737|Unknown|||1\n",
       attempt_of("1", 1795887738));
   REQUIRE(start);
   CHECK(start->is_under_way());
@@ -56,13 +56,16 @@ TEST_CASE("a step whose end is not in the accounts yet is under way", "[accounti
 
 TEST_CASE("of a job that was put back into the queue, the start counts", "[accounting]") {
   const std::string text =
-      "7|NODE_FAIL|1000|1100||\n7.batch|CANCELLED|1000|1100||\n7.0|CANCELLED by 0|1001|1100||\n"
-      "7|PENDING|Unknown|Unknown||\n"
-      "7|TIMEOUT|1200|1300||\n7.batch|CANCELLED|1200|1300||\n";
+      "7|NODE_FAIL|1000|1100|||2\n7.batch|CANCELLED|1000|1100|||2\n7.0|CANCELLED by "
+      "0|1001|1100|||2\n"
+      "7|PENDING|Unknown|Unknown|||2\n"
+      "7|TIMEOUT|1200|1300|||2\n7.batch|CANCELLED|1200|1300|||2\n";
   const auto first = accounted_start(text, attempt_of("7", 1001.5));
   REQUIRE(first);
   CHECK(first->state == "NODE_FAIL");
   CHECK(first->ended_unix_s == 1100);
+  CHECK(first->began_unix_s == 1000);
+  CHECK(first->nodes == 2);
   CHECK(first->steps.size() == 2);
   const auto second = accounted_start(text, attempt_of("7", 1202));
   REQUIRE(second);
@@ -71,16 +74,32 @@ TEST_CASE("of a job that was put back into the queue, the start counts", "[accou
   CHECK_FALSE(accounted_start(text, attempt_of("7", 900)));
 }
 
+TEST_CASE("a job that has lost a node goes on in another line", "[accounting]") {
+  // As Slurm 22.05 prints them of a job with --no-kill.
+  const std::string text =
+      "1|RESIZING|1000|1020|||2\n1.batch|RESIZING|1000|1020|||1\n1.0|COMPLETED|1000|1000|||2\n"
+      "1|FAILED|1020|1030|||1\n1.1|OUT_OF_MEMORY|1025|1025|||1\n1|COMPLETED|2000|2010|||2\n";
+  const auto start = accounted_start(text, attempt_of("1", 1001));
+  REQUIRE(start);
+  CHECK(start->state == "FAILED");
+  CHECK(start->began_unix_s == 1000);
+  CHECK(start->ended_unix_s == 1030);
+  CHECK(start->nodes == 1);
+  CHECK(start->steps.size() == 3);
+  // A launch in what was left of it is one of the same start.
+  CHECK(accounted_start(text, attempt_of("1", 1024)) == start);
+}
+
 TEST_CASE("what sacct does not print is no account", "[accounting]") {
   const Attempt attempt = attempt_of("1", 2e9);
   for (const char* const text :
-       {"", "\n\n", "Slurm accounting storage is disabled\n", "1|RUNNING\n", "1|||||\n",
-        "1|RUNNING|soon|Unknown||\n", "1|RUNNING|-5|Unknown||\n", "1|A|1|2|3|4|5\n",
-        "1.0|A|1|2|3|4", "|||||"}) {
+       {"", "\n\n", "Slurm accounting storage is disabled\n", "1|RUNNING\n", "1||||||2\n",
+        "1|RUNNING|soon|Unknown|||2\n", "1|RUNNING|-5|Unknown|||2\n", "1|A|1|2|3|4\n",
+        "1|A|1|2|3|4|5|6\n", "1.0|A|1|2|3|4|5", "||||||"}) {
     CAPTURE(text);
     CHECK_FALSE(accounted_start(text, attempt));
   }
-  const auto odd = accounted_start("1|X|5|6||\n1.0|OUT_OF_MEMORY|1999999999||many|", attempt);
+  const auto odd = accounted_start("1|X|5|6|||2\n1.0|OUT_OF_MEMORY|1999999999||many||", attempt);
   REQUIRE(odd);
   const auto kill = killed_for_memory(*odd, attempt);
   REQUIRE(kill);
@@ -113,8 +132,7 @@ TEST_CASE("the accounts decide how a start ended where nothing else does", "[acc
 
   AccountedStart failed{.state = "NODE_FAIL", .ended_unix_s = 1795887800};
   const AttemptEnd unseen = end_not_noted({}, attempt, 0, failed);
-  CHECK(unseen.reason.find("Slurm's accounting says NODE_FAIL: one of its nodes failed") !=
-        std::string::npos);
+  CHECK(unseen.reason.find("Slurm says NODE_FAIL: one of its nodes failed") != std::string::npos);
   CHECK(unseen.unix_s == 1795887800);
   CHECK(unseen.retry);
   failed.state = "CANCELLED by 1000";

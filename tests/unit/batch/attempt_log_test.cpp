@@ -39,6 +39,23 @@ TEST_CASE("what is noted of starts and ends is read again", "[attempt_log]") {
   CHECK(log.read().attempts == std::vector{ended, second});
 }
 
+TEST_CASE("what a start cost beside its own time is read again", "[attempt_log]") {
+  const ScratchFolder folder;
+  const AttemptLog log(folder / "attempts.jsonl");
+  Attempt attempt = first;
+  attempt.job_began_unix_s = 990;
+  attempt.idle_nodes = 1;
+  attempt.idle_with_nodes = {3, 5};
+  log.begin(attempt);
+  log.begin(second);
+  log.release(first, {.unix_s = 1500, .nodes = 4});
+  log.release(first, {.unix_s = 1600, .nodes = 3});  // as a still later start was told
+  attempt.released = {.unix_s = 1600, .nodes = 3};
+  CHECK(log.read().attempts == std::vector{attempt, second});
+  log.release({.job = "99"}, {.unix_s = 1600});  // of a start that nobody has noted
+  CHECK(log.read().attempts == std::vector{attempt, second});
+}
+
 TEST_CASE("a restart of a job that died does not give its end to the death", "[attempt_log]") {
   const ScratchFolder folder;
   const AttemptLog log(folder / "attempts.jsonl");
@@ -60,7 +77,9 @@ TEST_CASE("lines that are no records of ours are passed over", "[attempt_log]") 
   for (const std::string& bad :
        {std::string("{\"event\":\"begin\",\"ti"), std::string("# a remark"), std::string("[]"),
         std::string("{\"event\":\"begin\",\"time\":\"noon\"}"), std::string("7"),
-        std::string("{\"event\":\"end\",\"job\":\"7\",\"restart\":0}"), std::string("\xff\xfe")}) {
+        std::string("{\"event\":\"end\",\"job\":\"7\",\"restart\":0}"),
+        std::string(R"({"event":"released","time":1,"job":"7","restart":0})"),
+        std::string("\xff\xfe")}) {
     write_bytes(folder / "attempts.jsonl", good + bad);
     CHECK(log.read().attempts == std::vector{first});
     log.begin(second);  // behind a line that was cut off
@@ -88,7 +107,8 @@ TEST_CASE("numbers that cannot be do no harm", "[attempt_log]") {
   const AttemptLog log(folder / "attempts.jsonl");
   const auto line = [](const std::string& number) {
     return R"({"event":"begin","time":1,"job":"7","restart":)" + number +
-           R"(,"chain":"c","nodes":)" + number + R"(,"from_step":)" + number + "}\n" +
+           R"(,"chain":"c","idle_nodes":)" + number + R"(,"idle_with_nodes":[)" + number +
+           R"(],"nodes":)" + number + R"(,"from_step":)" + number + "}\n" +
            R"({"event":"end","time":2,"job":"7","restart":)" + number + R"(,"code":)" + number +
            R"(,"reason":"","step":)" + number + R"(,"retry":false})";
   };
@@ -97,6 +117,8 @@ TEST_CASE("numbers that cannot be do no harm", "[attempt_log]") {
     const std::vector<Attempt> read = log.read().attempts;
     REQUIRE(read.size() == 1);
     CHECK(read[0].nodes >= 1);
+    CHECK(read[0].idle_nodes >= 0);
+    CHECK(read[0].idle_with_nodes.at(0) >= 1);
     CHECK(read[0].restart >= 0);
     CHECK(read[0].from_step.value_or(-1) >= 0);
     REQUIRE(read[0].end);

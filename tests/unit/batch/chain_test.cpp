@@ -306,6 +306,16 @@ TEST_CASE("a node without the program is left out, unless all are", "[chain]") {
   CHECK(end_of(running(), start, own, 137, 5, {words, ""}).bad_nodes.empty());
 }
 
+TEST_CASE("a job that was over before its script could begin is worth another one", "[chain]") {
+  const AttemptEnd end = end_before_begin({.state = "NODE_FAIL", .ended_unix_s = 50});
+  CHECK(end.unix_s == 50);
+  CHECK(end.code == ExitCode::node_fault);
+  CHECK(end.retry);
+  CHECK(end.reason ==
+        "the job was over before its batch script could begin (Slurm says NODE_FAIL: one of its "
+        "nodes failed)");
+}
+
 TEST_CASE("an end that nobody has noted is known by what was left", "[chain]") {
   Attempt start = begun;
   start.began_unix_s = 100;

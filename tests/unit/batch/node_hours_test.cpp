@@ -5,6 +5,7 @@
 #include <catch2/catch_approx.hpp>
 #include <catch2/catch_test_macros.hpp>
 
+#include <cmath>
 #include <vector>
 
 using namespace fourfold;
@@ -104,6 +105,47 @@ TEST_CASE("of an attempt that goes on nothing is lost yet", "[node_hours]") {
   CHECK(sum.lost == Approx(2 * 0.5));
 }
 
+TEST_CASE("a job costs from the begin that Slurm tells to its end", "[node_hours]") {
+  RunAttempt job = ended(attempt(10, 11, 0, 60, {60}), ExitCode::stopped_saved);
+  job.job = "7";
+  job.job_began_unix_s = 9.75 * hour_s;
+  job.released = {.unix_s = 11.5 * hour_s, .nodes = 2};
+  check({job}, 2 * 1.75, 0);
+  // What it had not saved is lost, with all that came after; of a start that made no step, all.
+  RunAttempt killed = job;
+  killed.saved = {{30, 10.5 * hour_s}};
+  killed.code = ExitCode::node_fault;
+  check({killed}, 2 * 1.75, 2 * 1.0);
+  killed.to_step = 0;
+  check({killed}, 2 * 1.75, 2 * 1.75);
+  // Its last sign of life came later than Slurm took the nodes back.
+  job.released->unix_s = 10.5 * hour_s;
+  check({job}, 2 * 0.75, 0);
+  // One of its nodes had failed before its end, and was no longer its own.
+  job.released = {.unix_s = 11.5 * hour_s, .nodes = 1};
+  check({job}, 2 * 1.25 + 0.5, 0);
+  killed.released = job.released;
+  check({killed}, 2 * 1.25 + 0.5, 2 * 1.25 + 0.5);
+  // It goes on.
+  CHECK(node_hours(std::vector{job}, true, 12 * hour_s).used == Approx(2 * 2.25));
+}
+
+TEST_CASE("the launches of a job follow each other without a gap", "[node_hours]") {
+  RunAttempt first = ended(attempt(10, 11, 0, 60, {60}), ExitCode::node_fault);
+  RunAttempt second = ended(attempt(11.5, 12, 60, 90, {90}), ExitCode::finished);
+  first.job = second.job = "7";
+  second.launch = 1;
+  second.nodes = 1;
+  second.released = {.unix_s = 12.25 * hour_s, .nodes = 1};
+  check({first, second}, 2 * 1 + 1.25, 0);
+  second.restart = 1;  // in the queue meanwhile
+  check({first, second}, 2 * 1 + 0.75, 0);
+  // A controller that was killed had forgotten that the job had begun.
+  second.restart = second.launch = 0;
+  second.job_began_unix_s = 11.25 * hour_s;
+  check({first, second}, 2 * 1 + 1, 0);
+}
+
 TEST_CASE("times and numbers that cannot be give no negative sums", "[node_hours]") {
   RunAttempt odd = attempt(10, 9, 60, 0, {500, 3});
   odd.nodes = -5;
@@ -115,4 +157,9 @@ TEST_CASE("times and numbers that cannot be give no negative sums", "[node_hours
   CHECK(node_hours(std::vector{odd}, false, 0).lost == 0);
   odd.saved.front().unix_s = 1;
   CHECK(node_hours(std::vector{odd}, false, 0).lost == Approx(2));
+  for (const double time : {-1e300, 1e300, std::nan("")}) {
+    odd.job_began_unix_s = time;
+    odd.released = {.unix_s = -time, .nodes = -7};
+    CHECK(node_hours(std::vector{odd}, false, 0).used == Approx(2));
+  }
 }

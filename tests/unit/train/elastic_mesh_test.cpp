@@ -105,6 +105,25 @@ TEST_CASE("a number of replicas leaves no choice", "[elastic_mesh]") {
   CHECK_THROWS_AS(elastic.choose(4, {"mesh.dp=4", "train.micro_batch=4"}), UserError);
 }
 
+TEST_CASE("numbers of nodes that leave some idle are known", "[elastic_mesh]") {
+  const Elastic elastic;
+  // Two tasks on a node: a global batch of 8 is dealt out to 2, 4 and 8.
+  const auto counts = [&](int least, int most, const Options& options) {
+    return counts_with_idle_nodes(elastic.config(options), least, most, 2, {});
+  };
+  CHECK(counts(1, 4, {}) == std::vector{3});
+  CHECK(counts(1, 6, {}) == std::vector{3, 5, 6});
+  CHECK(counts(2, 2, {}).empty());
+  const auto idle = [&](int nodes, int tasks) {
+    return idle_nodes(elastic.choose(tasks, {}, nodes), {.nodes = nodes, .tasks = tasks});
+  };
+  CHECK(idle(3, 6) == 1);
+  CHECK(idle(6, 12) == 2);
+  CHECK(idle(2, 6) == 0);  // tasks, not a node
+  // There is no mesh on one node, nor on three.
+  CHECK(counts(1, 3, {"mesh.dp=4"}).empty());
+}
+
 TEST_CASE("every mesh that is chosen can be laid out", "[elastic_mesh]") {
   const Elastic elastic;
   for (const Options& options : std::vector<Options>{

@@ -11,10 +11,11 @@ struct BatchJob {
   std::string id = {};  ///< "1234"; empty: none
   long restarts = 0;    ///< how often it was started before: it may have been put back
   long launch = 0;      ///< how often its script had launched the run before, in this start of it
-  std::string chain = {};  ///< what jobs have in common that go on with each other; empty: none
+  std::string chain = {};     ///< what jobs have in common that go on with each other; empty: none
+  std::string previous = {};  ///< the job of its chain that submitted this one; empty: none
 
-  /// As SLURM_JOB_ID, SLURM_RESTART_COUNT, FOURFOLD_LAUNCH and FOURFOLD_CHAIN say. What is not one
-  /// word is taken for none: it stands in lines of files.
+  /// As SLURM_JOB_ID, SLURM_RESTART_COUNT, FOURFOLD_LAUNCH, FOURFOLD_CHAIN and FOURFOLD_PREVIOUS
+  /// say. What is not one word is taken for none: it stands in lines of files.
   static BatchJob of_this_process();
   /// Whether both are the same launch of the same start of a job, whatever its chain is called.
   bool is_same_launch(const BatchJob& other) const {

@@ -20,17 +20,21 @@ struct AccountedStep {
   double began_unix_s = 0;
   std::optional<std::uint64_t> largest_task_bytes = {};  ///< resident, of its largest task
   std::string node_of_largest = {};
+  friend bool operator==(const AccountedStep&, const AccountedStep&) = default;
 };
 
 /// One start of a job there: a job that was put back into the queue has several.
 struct AccountedStart {
   std::string state = {};  ///< of the job, "RUNNING" until it is over
+  double began_unix_s = 0;
   std::optional<double> ended_unix_s = {};
+  int nodes = 1;  ///< at its end
   std::vector<AccountedStep> steps = {};
 
   /// Whether a step that srun started goes on, or has only just ended: the records come a second
   /// later.
   bool is_under_way() const;
+  friend bool operator==(const AccountedStart&, const AccountedStart&) = default;
 };
 
 /// The command whose standard output accounted_start() reads: Slurm's sacct (22.05 to 24.11). It

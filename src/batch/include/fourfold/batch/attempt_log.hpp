@@ -44,6 +44,14 @@ struct RefusedStart {
   friend bool operator==(const RefusedStart&, const RefusedStart&) = default;
 };
 
+/// When Slurm took back the nodes of a start of a job, and how many those were by then: it may have
+/// taken some before.
+struct JobRelease {
+  double unix_s = 0;
+  int nodes = 1;
+  friend bool operator==(const JobRelease&, const JobRelease&) = default;
+};
+
 /// One start of a run by a batch job.
 struct Attempt {
   std::string chain = {};  ///< what jobs have in common that are to go on with each other
@@ -51,7 +59,14 @@ struct Attempt {
   std::int64_t restart = 0;  ///< of that job
   std::int64_t launch = 0;   ///< in that start of the job (BatchJob::launch)
   int nodes = 1;
+  int idle_nodes = 0;  ///< of these: no mesh of the run takes them
+  /// Which numbers of the nodes that its chain asks for ("2-4") leave some idle.
+  std::vector<int> idle_with_nodes = {};
   double began_unix_s = 0;
+  /// When Slurm gave the nodes to this start of the job, and took them back. Nothing: not known, or
+  /// another launch in it was the first, or the last.
+  std::optional<double> job_began_unix_s = {};
+  std::optional<JobRelease> released = {};
   std::optional<std::int64_t> from_step = {};  ///< the newest checkpoint then; nothing: none
   /// ExitRecord::unix_s of the exit.json that lay there then: an earlier start's.
   std::optional<double> exit_unix_s = {};
@@ -89,6 +104,9 @@ class AttemptLog {
   void begin(const Attempt& attempt) const;
   /// The end of the newest attempt of that launch. @throws UserError (cannot_write)
   void end(const Attempt& attempt, const AttemptEnd& end) const;
+  /// Of the newest attempt of that launch, as a later start found out; the last one that is noted
+  /// counts. @throws UserError (cannot_write)
+  void release(const Attempt& attempt, const JobRelease& release) const;
   /// A start that is refused; one of the newest attempt of that launch, if that has not ended.
   /// @throws UserError (cannot_write)
   void refuse(const RefusedStart& start) const;

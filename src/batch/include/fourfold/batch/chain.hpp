@@ -78,12 +78,17 @@ AttemptEnd end_of(const telemetry::ExitRecord& left, const Attempt& attempt, con
 
 /// The end of an attempt that nobody has noted when the next one of its chain begins: the node of
 /// its batch script is gone, or the script was killed. By the exit.json that it wrote, by what
-/// `fourfold train` noted when it refused the start, by Slurm's accounting where there is one, else
-/// as a fault of a node.
+/// `fourfold train` noted when it refused the start, by what Slurm says of the job, else as a fault
+/// of a node.
 /// @param last_word_unix_s  the newest sign of life of the run, seconds since 1970; 0: not known
 AttemptEnd end_not_noted(const telemetry::ExitRecord& left, const Attempt& attempt,
                          double last_word_unix_s,
                          const std::optional<AccountedStart>& accounted = {});
+
+/// The end of a job of a chain that was over before its batch script could begin a start of the
+/// run: a node failed in its first seconds, or somebody ended it. The next one has begun since.
+/// @pre job.ended_unix_s
+AttemptEnd end_before_begin(const AccountedStart& job);
 
 /// Whether an exit.json says that the run finished, or saved and stopped.
 bool has_ended_well(const telemetry::ExitRecord& record);

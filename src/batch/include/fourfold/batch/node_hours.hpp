@@ -15,7 +15,7 @@ struct NodeHours {
 
 /// What a run has cost so far, and how much of that brought it no further.
 ///
-/// Attempt i has n_i nodes, lasts from b_i to e_i and makes the steps from f_i to l_i:
+/// Attempt i has n_i nodes, holds them from b_i to e_i and makes the steps from f_i to l_i:
 ///
 ///     used = sum over i of n_i (e_i - b_i)         lost = sum over i of n_i (e_i - t_i)
 ///
@@ -23,6 +23,11 @@ struct NodeHours {
 /// lowest from which a later attempt that made steps has started, but not more than l_i. Of one
 /// behind which none made a step, what can still be gone on from is kept: the newest step it has
 /// saved; all, if its code says that it was saved (finished, stopped_saved); all, while it goes on.
+///
+/// A job holds its nodes before its script starts the run, and after that has ended: b_i and e_i
+/// are what Slurm says where that is known (Attempt::job_began_unix_s, released), else when the
+/// attempt began and ended. A later launch in a job begins when the one before it ended. Of the
+/// time after an attempt's end only the nodes count that Slurm had not taken out of its job before.
 ///
 /// - t_i = b_i if it made no step (l_i <= f_i), or none was kept (k_i <= f_i)
 /// - t_i = e_i if all steps were kept (k_i >= l_i), or it goes on

@@ -21,9 +21,14 @@ struct RunAttempt {
   std::int64_t restart = 0;
   std::int64_t launch = 0;  ///< Attempt::launch, as restart is
   int nodes = 1;
+  int idle_nodes = 0;  ///< Attempt::idle_nodes, as the next
+  std::vector<int> idle_with_nodes = {};
   double began_unix_s = 0;
   double until_unix_s = 0;  ///< its end where that was noted, else its last sign of life
-  bool trained = false;     ///< the trainer came as far as its first step, or the checkpoint before
+  /// As Attempt has them: they say what it cost, not what it was.
+  std::optional<double> job_began_unix_s = {};
+  std::optional<JobRelease> released = {};
+  bool trained = false;  ///< the trainer came as far as its first step, or the checkpoint before
   std::int64_t from_step = 0;  ///< completed steps at its begin
   std::int64_t to_step = 0;    ///< and at its end
   /// Checkpoints, in the order in which they were complete.

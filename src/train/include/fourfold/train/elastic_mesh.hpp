@@ -45,6 +45,17 @@ struct ElasticMesh {
 ///   least that one needs
 ElasticMesh choose_mesh(const runfile::EffectiveConfig& effective, const Allocation& allocation);
 
+/// The nodes of an allocation on which the mesh that choose_mesh() takes has no rank.
+int idle_nodes(const ElasticMesh& chosen, const Allocation& allocation);
+
+/// Which numbers of nodes from least to most leave some idle, in ascending order: they are paid for
+/// all the same. Counts for which there is no mesh are left out, and those far beyond any
+/// allocation (10000 above the least).
+/// @param on_nodes  what a node has; its nodes and tasks do not count
+/// @pre 1 <= least <= most, tasks_per_node >= 1
+std::vector<int> counts_with_idle_nodes(const runfile::EffectiveConfig& effective, int least,
+                                        int most, std::int64_t tasks_per_node, Allocation on_nodes);
+
 /// What differs from what `fourfold train` would take on all tasks, as texts of --set; empty:
 /// nothing.
 std::vector<std::string> overrides_for(const ElasticMesh& chosen, const runfile::RunConfig& config,

@@ -1,0 +1,79 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "chosen_start.hpp"
+
+#include <fourfold/base/batch_job.hpp>
+#include <fourfold/base/error.hpp>
+#include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
+#include <fourfold/batch/submission.hpp>
+#include <fourfold/train/elastic_mesh.hpp>
+#include <fourfold/train/job_allocation.hpp>
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <cstdlib>
+
+namespace fourfold::job {
+namespace {
+
+/// Which numbers of the nodes that the chain asks for leave some idle; none where it asks for a
+/// fixed number.
+std::vector<int> idle_with_nodes(const runfile::EffectiveConfig& effective,
+                                 const train::Allocation& has) {
+  const char* const asked = std::getenv("FOURFOLD_NODES");
+  if (asked == nullptr) {
+    return {};
+  }
+  try {
+    const batch::NodeRange range = batch::node_range_of(asked);
+    return range.least < range.most
+               ? train::counts_with_idle_nodes(effective, range.least, range.most,
+                                               has.tasks / has.nodes, has)
+               : std::vector<int>{};
+  } catch (const UserError&) {  // sbatch takes what this is not: "1k"
+    return {};
+  }
+}
+
+ChosenStart start_on(const train::Allocation& has, const runfile::EffectiveConfig& effective) {
+  const train::ElasticMesh chosen = train::choose_mesh(effective, has);
+  const std::int64_t ranks = chosen.mesh.ranks();
+  const auto overrides = train::overrides_for(chosen, effective.config, has.tasks);
+  if (!overrides.empty()) {
+    log::info(format_message(
+        "{} node{}, {} task{}: mesh {}, micro-batches of {}{}", has.nodes,
+        has.nodes == 1 ? "" : "s", has.tasks, has.tasks == 1 ? "" : "s", chosen.mesh.str(),
+        chosen.micro_batch,
+        ranks == has.tasks ? "" : format_message("; tasks not used: {}", has.tasks - ranks)));
+  }
+  ChosenStart start{
+      .lines = fmt::format("start\n{}\n", ranks == has.tasks ? "all" : fmt::format("{}", ranks)),
+      .idle_nodes = train::idle_nodes(chosen, has),
+      .idle_with_nodes = idle_with_nodes(effective, has)};
+  for (const std::string& one : overrides) {
+    start.lines += fmt::format("--set\n{}\n", one);
+  }
+  return start;
+}
+
+}  // namespace
+
+std::optional<ChosenStart> chosen_start(const runfile::EffectiveConfig& effective) {
+  const auto has = train::job_allocation();
+  if (!has) {
+    return ChosenStart{.lines = "start\nall\n"};
+  }
+  try {
+    return start_on(*has, effective);
+  } catch (const UserError& error) {
+    if (BatchJob::of_this_process().launch == 0) {
+      throw;
+    }
+    log::info(error.what());
+    return std::nullopt;
+  }
+}
+
+}  // namespace fourfold::job

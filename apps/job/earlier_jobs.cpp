@@ -1,0 +1,118 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "earlier_jobs.hpp"
+
+#include "accounting.hpp"
+
+#include <fourfold/base/batch_job.hpp>
+#include <fourfold/batch/chain.hpp>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fourfold::job {
+namespace {
+
+std::optional<batch::JobSpan> span_of(const std::string& job,
+                                      const std::vector<batch::JobSpan>& spans) {
+  const auto found = std::ranges::find(spans, job, &batch::JobSpan::job);
+  return found == spans.end() ? std::nullopt : std::optional(*found);
+}
+
+/// The controller's word on a job that is over, where no accounts say more.
+std::optional<batch::AccountedStart> as_accounted(const std::optional<batch::JobSpan>& span) {
+  return span && span->ended_unix_s
+             ? std::optional(batch::AccountedStart{.state = span->state,
+                                                   .began_unix_s = span->began_unix_s,
+                                                   .ended_unix_s = span->ended_unix_s,
+                                                   .nodes = span->nodes})
+             : std::nullopt;
+}
+
+void release(const batch::AttemptLog& log, const batch::Attempt& attempt,
+             const std::optional<batch::AccountedStart>& job) {
+  if (!job || !job->ended_unix_s || *job->ended_unix_s < attempt.began_unix_s) {
+    return;
+  }
+  const batch::JobRelease release{.unix_s = *job->ended_unix_s, .nodes = job->nodes};
+  if (attempt.released != release) {
+    log.release(attempt, release);
+  }
+}
+
+/// @param span  of its job; nothing where the controller speaks of another start of it
+void note_last(const batch::AttemptLog& log, const batch::Attempt& last,
+               const telemetry::ExitRecord& left, double last_word_unix_s,
+               const std::optional<batch::JobSpan>& span) {
+  auto accounted = as_accounted(span);
+  if (!last.end || !accounted) {
+    if (auto more = ask_accounting(last)) {
+      accounted = std::move(more);
+    }
+  }
+  if (!last.end) {
+    log.end(last, batch::end_not_noted(left, last, last_word_unix_s, accounted));
+  }
+  release(log, last, accounted);
+}
+
+/// The job that submitted this one, which has not come as far as to begin a start.
+void note_not_begun(const batch::AttemptLog& log, const batch::Attempt& next,
+                    const std::optional<batch::JobSpan>& span) {
+  batch::Attempt job{.chain = next.chain,
+                     .job = BatchJob::of_this_process().previous,
+                     .began_unix_s = next.began_unix_s,
+                     .from_step = next.from_step,
+                     .exit_unix_s = next.exit_unix_s};
+  auto accounted = as_accounted(span);
+  if (!accounted) {
+    accounted = ask_accounting(job);
+  }
+  if (!accounted || !accounted->ended_unix_s || *accounted->ended_unix_s > next.began_unix_s) {
+    return;
+  }
+  job.nodes = accounted->nodes;
+  job.began_unix_s = accounted->began_unix_s;
+  job.job_began_unix_s = accounted->began_unix_s;
+  log.begin(job);
+  log.end(job, batch::end_before_begin(*accounted));
+}
+
+}  // namespace
+
+void note_earlier_jobs(const batch::AttemptLog& log, batch::Attempt& next,
+                       const telemetry::ExitRecord& left, double last_word_unix_s) {
+  const batch::AttemptRecords records = log.read();
+  const batch::Attempt* const last = batch::newest_of_chain(records.attempts, next.chain);
+  const std::string previous = BatchJob::of_this_process().previous;
+  const bool was_refused =
+      std::ranges::count(records.refused, previous, &batch::RefusedStart::job) > 0;
+  const auto spans = ask_job_spans({next.job, last != nullptr ? last->job : "", previous});
+  const auto own = span_of(next.job, spans);
+  if (next.launch == 0 && own && own->began_unix_s <= next.began_unix_s) {
+    next.job_began_unix_s = own->began_unix_s;
+  }
+  if (last != nullptr) {
+    const bool is_own = last->job == next.job;
+    // The end of a launch in this start of the job takes no nodes back.
+    if (!is_own || last->restart != next.restart || !last->end) {
+      note_last(log, *last, left, last_word_unix_s,
+                is_own ? std::nullopt : span_of(last->job, spans));
+    }
+  }
+  if (previous.empty() || previous == next.job || (last != nullptr && previous == last->job)) {
+    return;
+  }
+  const auto begun = std::ranges::find(records.attempts.rbegin(), records.attempts.rend(), previous,
+                                       &batch::Attempt::job);
+  if (begun != records.attempts.rend()) {
+    // A controller that was killed may have had it again since, for some time.
+    release(log, *begun, as_accounted(span_of(previous, spans)));
+  } else if (!was_refused) {
+    note_not_begun(log, next, span_of(previous, spans));
+  }
+}
+
+}  // namespace fourfold::job
