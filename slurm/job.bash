@@ -41,6 +41,12 @@ in_peace() {
   return "$code"
 }
 
+# shellcheck source=slurm/own_job.bash
+. "$fourfold_slurm/own_job.bash"
+# shellcheck source=slurm/restart_inside.bash
+. "$fourfold_slurm/restart_inside.bash"
+[[ -z $restarts_inside ]] || start_guard # at once: until it is there nobody sees the node of this script fail
+
 # What this site needs: a name from sites/, or a file of your own. Modules and vendors' scripts read variables that are not set,
 # and a file that fails, or exits, does not leave the job's end unexplained. One that a signal has disturbed is read again, by the
 # same script.
@@ -66,15 +72,11 @@ if [[ -n ${FOURFOLD_SITE-} ]]; then
   set +e -uo pipefail
 fi
 
-# shellcheck source=slurm/own_job.bash
-. "$fourfold_slurm/own_job.bash"
 # shellcheck source=slurm/nodes.bash
 . "$fourfold_slurm/nodes.bash"
 # shellcheck source=slurm/launch.bash
 . "$fourfold_slurm/launch.bash"
-# shellcheck source=slurm/restart_inside.bash
-. "$fourfold_slurm/restart_inside.bash"
-[[ -z $restarts_inside ]] || start_guard # soon: until it is there nobody sees the node of this script fail
+[[ -z $restarts_inside ]] || kill -0 "$guard" 2>/dev/null || start_guard # srun may be there only now
 
 # What this job is. A job that was submitted in another one inherits the variables that only that one had.
 own_number=${SLURM_JOB_ID-}
