@@ -131,9 +131,9 @@ unnoticed() {
   back 2
 }
 
-# continues DIR: by the next job of the chain.
+# continues DIR NUMBER: by the job that was submitted so many after the first.
 continues() {
-  expect_job "$((job + 1))" 180 COMPLETED 0
+  expect_job "$((job + $2))" 180 COMPLETED 0
   expect grep -qx 'step 70' "$1/FINISHED"
   until_holds 60 no_jobs_of inside || complain "a job of the chain is left: $(squeue)"
 }
@@ -145,7 +145,7 @@ batch() {
   expect cluster kill-node 0
   expect_job "$job" 60 CANCELLED
   expect grep -q 'node0, where the batch script ran, has failed' "batch/inside-$job.log"
-  continues batch
+  continues batch 1
   expect python3 -c 'import json
 ends = [one for one in map(json.loads, open("batch/attempts.jsonl")) if one["event"] == "end"]
 assert [one["code"] for one in ends] == [85, 0] and "node0" in ends[0]["reason"], ends'
@@ -159,7 +159,9 @@ whole() {
   expect cluster kill-node 2
   until_holds 60 is_over "$job" || complain "job $job goes on"
   expect grep -q 'no mesh fits on the nodes that are left' whole/inside-*.log
-  continues whole
+  # The next job waits for the one that asks for the nodes that keep steps.
+  continues whole 2
+  expect grep -q "job $((job + 2)) goes on on node0,node1, which keep steps of the run" "whole/inside-$job.log"
   back 2
 }
 
