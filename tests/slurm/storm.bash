@@ -14,7 +14,7 @@ seed=${4:-$(date +%s)}
 echo "seed $seed"
 segments() { find /dev/shm -mindepth 1 2>/dev/null | sort; }
 segments >segments.txt
-sed -i 's/^steps = 8/steps = 2600/; s/^global_batch = 8/global_batch = 64/; s/^every_steps = 4/every_steps = 40/; s/^\[data\]/[mesh]\ndp = 2\n[watch]\nsilence_s = 4\nstart_s = 10\n[data]/' run.toml
+sed -i 's/^steps = 8/steps = 3000/; s/^global_batch = 8/global_batch = 64/; s/^every_steps = 4/every_steps = 40/; s/^\[data\]/[mesh]\ndp = 2\n[watch]\nsilence_s = 4\nstart_s = 10\n[data]/' run.toml
 expect_exit 0 ranks 2 train run.toml --set log.dir=calm
 export FOURFOLD_SETTLE_S=3 FOURFOLD_ASK_S=10 FOURFOLD_ASK_AGAIN_S=15
 code=0

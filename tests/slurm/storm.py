@@ -4,8 +4,8 @@
 
 usage: storm.py FOURFOLD CLUSTER_SCRIPT SEED EVENTS CHAINS
 
-Each chain trains the run in run.toml on two nodes, two chains at a time. Of each kind of event there are as many, in an order that the
-seed gives; every third comes while a job of the chain starts or ends. storm.jsonl has what was done. At the end everything is compared
+Each chain trains the run in run.toml on two nodes, two chains at a time, in 3 to 6 jobs. Of each kind of event there are as many, in an
+order that the seed gives; every third comes while a job of the chain ends, or the next one starts. storm.jsonl has what was done. At the end everything is compared
 with what `fourfold status --json`, metrics.jsonl and Slurm's records of jobs say.
 """
 
@@ -24,32 +24,37 @@ PARTITION = "test"
 CONF = os.environ["SLURM_CONF"].encode()
 MOST_LINKS = 20
 
-# What a chain may end with beside "finished", by the kinds of events that it got. What verdict() allows after it came later: of chains that ended
-# in the first seconds of a job.
-# (code, a part of the reason or of why there is no next job) -> kinds of which it must have got one.
+KINDS = ["TERM", "USR2", "scancel", "scancel_full", "rank", "srun", "script", "freeze", "node", "slurmd", "slurmctld", "drained", "edited"]
+# After these a job goes on as a rule.
+HARMLESS = {"freeze", "slurmctld", "drained", "edited"}
+# A script that these end in its first seconds has not begun a start, and may not have queued its successor.
+ENDS_AT_ONCE = {"script", "node", "slurmd", "scancel", "srun", "TERM"}
+
+
+def says(key, pattern, *codes):
+    """Whether the chain's last end says so: its "reason", or "no_next", why there is no next job."""
+    return lambda end: (not codes or end["code"] in codes) and re.search(pattern, end[key])
+
+
+# What a chain may end with beside "finished": why, how it is known, and the kinds of events of which it must have got one.
 ALLOWED = [
-    # No next job could be queued: the controller was away, or the partition closed, at each of its tries.
-    (75, "no_next", r"sbatch|Slurm does not answer", {"slurmctld", "drained"}),
-    (85, "no_next", r"sbatch|Slurm does not answer", {"slurmctld", "drained"}),
-    (86, "no_next", r"sbatch|Slurm does not answer", {"slurmctld", "drained"}),
-    # The script was killed with nobody left to ask for a next job where the first try had failed.
-    (None, "no_next", r"sbatch|Slurm does not answer", {"slurmctld", "drained"}),
-    # Three starts in a row met their end before a checkpoint.
-    (93, "reason", r"got no further", {"rank", "srun", "script", "freeze", "node", "slurmd", "scancel"}),
+    ("no next job could be queued: the controller was away, or the partition closed, at each of the tries",
+     says("no_next", r"sbatch|Slurm does not answer", 75, 85, 86, None), {"slurmctld", "drained"}),
+    ("three starts in a row met their end before a checkpoint",
+     says("reason", r"got no further", 93), {"rank", "srun", "script", "freeze", "node", "slurmd", "scancel"}),
+    ("its last job ended before its script could begin a start", lambda end: end["has_not_begun"], ENDS_AT_ONCE),
+    ("the controller was killed before it had saved that there is a job", lambda end: not end["has_jobs"], {"slurmctld"}),
 ]
 
-# What ends a script in its first seconds, before `job begin` and before it could queue its successor: the chain ends with it, whatever status has
-# of the job before.
-ENDS_AT_ONCE = {"script", "node", "slurmd", "scancel"}
-
-KINDS = ["TERM", "USR2", "scancel", "scancel_full", "rank", "srun", "script", "freeze", "node", "slurmd", "slurmctld", "drained", "edited"]
 # These befall all chains that live then.
 SHARED = {"slurmctld", "drained"}
 LIVING = []
+# A chain that has had so many jobs is only told of what does not end it.
+MOST_JOBS, LEAST_JOBS = 5, 3
 # One node or daemon at a time.
 GLOBAL = threading.Lock()
 LOG = threading.Lock()
-POOL = threading.Lock()
+POOL = threading.RLock()
 
 
 def run(*words, timeout=60):
@@ -246,45 +251,88 @@ def resume_drained():
         run("scontrol", "update", f"NodeName={node}", "State=RESUME")
 
 
-def befall(chain, pool):
+class Pool:
+    """The events that are still to come, so many of each kind."""
+
+    def __init__(self, events):
+        self.left = {kind: events // len(KINDS) + (number < events % len(KINDS)) for number, kind in enumerate(KINDS)}
+        self.done = self.at_edges = 0
+
+    def draw(self, rng, kinds):
+        """Of these kinds one that is left; none: there is none."""
+        with POOL:
+            possible = [kind for kind in kinds if self.left[kind] > 0]
+            if not possible:
+                return None
+            kind = rng.choices(possible, weights=[self.left[one] for one in possible])[0]
+            self.left[kind] -= 1
+            return kind
+
+    def put(self, kind, done, phase):
+        with POOL:
+            if not done:
+                self.left[kind] += 1
+            else:
+                self.done += 1
+                self.at_edges += phase != "middle"
+
+    def is_empty(self):
+        return not any(self.left.values())
+
+    def wants_edge(self):
+        return 3 * self.at_edges <= self.done + 2
+
+
+def one_event(chain, pool, kinds, phase=lambda: "middle"):
+    """Its kind; none: nothing was done."""
+    kind = None if chain.is_over() else pool.draw(chain.rng, kinds)
+    if kind is None:
+        return None
+    when = phase()
+    done = inject(kind, chain)
+    note(chain, kind, when, done)
+    pool.put(kind, done, when)
+    if done:
+        chain.events.append(kind)
+    resume_drained()
+    return kind if done else None
+
+
+def kinds_for(chain, pool, quota):
+    """What may befall the chain now; none: it is let go on to its end."""
+    jobs = chain.links()
+    if jobs >= MOST_JOBS:
+        return sorted(HARMLESS) if len(chain.events) < quota and any(pool.left[kind] for kind in HARMLESS) else []
+    if len(chain.events) < quota:
+        return KINDS
+    return [kind for kind in KINDS if kind not in HARMLESS] if jobs < LEAST_JOBS else []
+
+
+def befall(chain, pool, quota):
     """One chain, from its submission to its end."""
     chain.submit()
-    quota = chain.rng.randint(5, 9)
-    while quota > 0 and not chain.is_over():
-        with POOL:
-            if not pool:
-                break
-            number, kind = pool.pop()
-        phase = "start" if number % 6 == 0 else "end" if number % 6 == 3 else "middle"
-        before = chain.starts()
-        if phase == "start":
-            # When the next job of it has begun: it is told to stop, if it trains.
-            if chain.steps_since_start() > 0:
-                run("scancel", "--signal=USR2", chain.running()[0] or "0")
-                wait_for(lambda: chain.running()[0] is None or chain.is_over(), 30)
-            wait_for(lambda: chain.running()[0] is not None or chain.is_over(), 60)
-            time.sleep(chain.rng.uniform(0, 2))
-        else:
-            wait_for(lambda: chain.steps_since_start() > 60 or chain.is_over(), 90)
-            time.sleep(chain.rng.uniform(0, 3))
-            if phase == "end":
-                run("scancel", "--signal=USR2", chain.running()[0] or "0")
-                time.sleep(chain.rng.uniform(0, 1.5))
-        if chain.is_over():
-            with POOL:
-                pool.append((number, kind))
+    for _ in range(40):
+        kinds = kinds_for(chain, pool, quota)
+        if not kinds or chain.is_over() or pool.is_empty():
             break
-        done = inject(kind, chain)
-        note(chain, kind, phase, done)
-        if done:
-            chain.events.append(kind)
-            quota -= 1
-        else:
-            with POOL:
-                pool.insert(0, (number, kind))
-        resume_drained()
+        wait_for(lambda: chain.steps_since_start() > 60 or chain.is_over(), 90)
+        time.sleep(chain.rng.uniform(0, 3))
+        starts, job = chain.starts(), chain.running()[0]
+
+        def phase(starts=starts, job=job):
+            return "middle" if chain.starts() > starts else "end" if chain.running()[0] == job else "start"
+
+        kind = one_event(chain, pool, kinds)
+        if kind is not None and kind not in HARMLESS and pool.wants_edge() and kinds_for(chain, pool, quota):
+            # While the job ends, or when the next one begins.
+            if chain.rng.random() < 0.5:
+                time.sleep(chain.rng.uniform(0, 1.5))
+            else:
+                wait_for(lambda: phase() != "end" or chain.is_over(), 20)
+                time.sleep(chain.rng.uniform(0, 2))
+            one_event(chain, pool, kinds_for(chain, pool, quota), phase)
         # It goes on, or it is over; what befell it may also have done nothing to it.
-        wait_for(lambda: chain.starts() > before or chain.is_over(), 6)
+        wait_for(lambda: chain.starts() > starts or chain.is_over(), 6)
     if not wait_for(lambda: resume_drained() or chain.is_over(), 600):
         note(chain, "driver", "end", False, text="the chain is not over after 600 s: " + run("squeue").stdout)
         run("scancel", f"--name={chain.name}")
@@ -293,14 +341,16 @@ def befall(chain, pool):
 def worker(numbers, pool, chains):
     while True:
         with POOL:
-            if not numbers or (not pool and len(chains) >= CHAINS):
+            if not numbers or (pool.is_empty() and len(chains) >= CHAINS):
                 return
             number = numbers.pop(0)
             chain = Chain(number, random.Random(SEED * 1000 + number))
             chains.append(chain)
+            # As many as are left for each of the chains that are to come.
+            quota = -(-sum(pool.left.values()) // max(CHAINS - len(chains) + 1, 1))
         LIVING.append(chain)
         try:
-            befall(chain, pool)
+            befall(chain, pool, min(quota, 9))
         except Exception as error:  # pylint: disable=broad-except  # told, and the other chains go on
             note(chain, "driver", "end", False, text=repr(error))
         LIVING.remove(chain)
@@ -324,18 +374,14 @@ def verdict(chain):
     refused = status.get("refused") or {}
     if refused.get("code") == 93:
         code, reason = 93, refused["reason"]
-    told = f"{status['state']}, code {code}, {reason[:120]}; no next job: {no_next[:120]}"
-    for allowed, where, pattern, kinds in ALLOWED:
-        befell = chain.shared | set(chain.events)
-        if (allowed is None or allowed == code) and re.search(pattern, reason if where == "reason" else no_next) and kinds & befell:
-            return f"allowed: {told}"
     jobs = slurm_jobs({chain.name})
-    befell = chain.shared | set(chain.events)
     begun = {one["job"] for one in events_of(f"{chain.name}/attempts.jsonl") if one["event"] == "begin"}
-    if jobs and jobs[-1]["job"] not in begun and ENDS_AT_ONCE & befell:
-        return f"allowed: job {jobs[-1]['job']} ended before its script could begin; {told}"
-    if not jobs and "slurmctld" in befell:
-        return f"allowed: the controller was killed before it had saved that there is a job; {told}"
+    end = {"code": code, "reason": reason, "no_next": no_next, "has_jobs": bool(jobs),
+           "has_not_begun": bool(jobs) and jobs[-1]["job"] not in begun}
+    told = f"{status['state']}, code {code}, {reason[:120]}; no next job: {no_next[:120]}"
+    for why, is_it, kinds in ALLOWED:
+        if is_it(end) and kinds & (chain.shared | set(chain.events)):
+            return f"allowed ({why}): {told}"
     return f"WRONG: {told}"
 
 
@@ -361,7 +407,7 @@ def lost_saves(chain):
 
 
 def slurm_jobs(names):
-    """Those that have begun and ended, by Slurm's accounts, as they began."""
+    """Those that have begun and ended, by Slurm's accounts; one that has lost a node has two entries."""
     jobs = []
     rows = run("env", "SLURM_TIME_FORMAT=%s", "sacct", "--duplicates", "--allocations", "--noheader", "--parsable2", "--starttime=now-1day",
                "--format=JobIDRaw,JobName,Start,End,NNodes").stdout
@@ -373,11 +419,7 @@ def slurm_jobs(names):
 
 
 def main():
-    rng = random.Random(SEED)
-    kinds = [KINDS[i % len(KINDS)] for i in range(EVENTS)]
-    rng.shuffle(kinds)
-    pool = list(enumerate(kinds))
-    rng.shuffle(pool)
+    pool = Pool(EVENTS)
     chains, numbers = [], list(range(1, 3 * CHAINS))
     workers = [threading.Thread(target=worker, args=(numbers, pool, chains)) for _ in range(2)]
     for one in workers:
@@ -404,15 +446,17 @@ def main():
     at_edges = sum(one["phase"] != "middle" for one in happened)
     broken += [f"{one['chain']}: {one['text']}" for one in events_of("storm.jsonl") if one["kind"] == "driver"]
     jobs, by_slurm = slurm_jobs({chain.name for chain in chains}), {}
+    lengths = {chain.name: len({job["job"] for job in jobs if job["name"] == chain.name}) for chain in chains}
+    broken += [f"{name}: {length} jobs" for name, length in lengths.items() if not 3 <= length <= 6]
     for job in jobs:
         by_slurm[job["name"]] = by_slurm.get(job["name"], 0) + (job["end"] - job["start"]) * job["nodes"] / 3600
     by_status = {chain.name: status_of(chain)["node_hours_used"] for chain in chains}
     ratio = sum(by_status.values()) / max(sum(by_slurm.values()), 1e-9)
     print(f"seed {SEED}: {len(happened)} events, {at_edges} of them in starts and ends, {counts}")
-    print(f"{len(chains)} chains of {len(jobs)} jobs, {finished} finished; node-hours {sum(by_status.values()):.4f} by status, "
-          f"{sum(by_slurm.values()):.4f} by Slurm, ratio {ratio:.4f}; {sum(2 < chain.links() < 7 for chain in chains)} chains of 3 to 6 jobs")
+    print(f"{len(chains)} chains of {sum(lengths.values())} jobs, {finished} finished; node-hours {sum(by_status.values()):.4f} by status, "
+          f"{sum(by_slurm.values()):.4f} by Slurm, ratio {ratio:.4f}; {sum(3 <= length <= 6 for length in lengths.values())} chains of 3 to 6 jobs")
     for chain in chains:
-        print(f"  {chain.name}: {by_status[chain.name]:.4f} of {by_slurm.get(chain.name, 0):.4f}")
+        print(f"  {chain.name}: {lengths[chain.name]} jobs, {by_status[chain.name]:.4f} of {by_slurm.get(chain.name, 0):.4f}")
     if abs(ratio - 1) > 0.05:
         broken.append(f"node-hours differ: {ratio:.4f}")
     if len(happened) < EVENTS or len(chains) < CHAINS:
