@@ -6,10 +6,10 @@
 # shellcheck disable=SC2034  # for successor.bash
 nodes_of_job=${SLURM_JOB_NUM_NODES:-1} nodes_at_begin=${SLURM_JOB_NODELIST-} # which a restart inside the job changes
 
-# nodes_of HOSTS: the job's nodes that these hosts (with commas, as they call themselves) are to Slurm, with commas.
+# nodes_of HOSTS: the nodes that the job began with that these hosts (with commas, as they call themselves) are to Slurm, with commas.
 nodes_of() {
   local line name host bad answer='' errors found=()
-  ask scontrol --oneliner show node "${SLURM_JOB_NODELIST-}"
+  ask scontrol --oneliner show node "$nodes_at_begin"
   while read -r line; do
     name=$(sed -n 's/.*\<NodeName=\([^ ]*\).*/\1/p' <<<"$line") host=$(sed -n 's/.*\<NodeHostName=\([^ ]*\).*/\1/p' <<<"$line")
     [[ -n $name ]] || continue
