@@ -17,11 +17,12 @@ while sleep $((guard_s > 0 ? guard_s : 1)); do
   nodes=$(hosts_of "$(field NodeList "$facts")")
   [[ -n $batch && -n $nodes ]] || continue
   ! grep -qxF "$batch" <<<"$nodes" || continue
-  log=$(log_of "$SLURM_JOB_ID")
+  own_number=$(number_of "$facts" "$SLURM_JOB_ID")
+  log=$(log_of "$own_number")
   [[ ! -f $log ]] || say "$batch, where the batch script ran, has failed: the job ends, and the queue's way is taken" >>"$log"
   if [[ $(field Requeue "$facts") == 1 ]]; then
-    scontrol requeue "$SLURM_JOB_ID"
+    scontrol requeue "$own_number"
   else
-    scancel "$SLURM_JOB_ID"
+    scancel "$own_number"
   fi
 done

@@ -45,7 +45,7 @@ in_peace() {
 . "$fourfold_slurm/own_job.bash"
 # shellcheck source=slurm/restart_inside.bash
 . "$fourfold_slurm/restart_inside.bash"
-[[ -z $restarts_inside ]] || start_guard # at once: until it is there nobody sees the node of this script fail
+[[ -z $restarts_inside ]] || start_guard "${SLURM_JOB_NODELIST-}" # at once: until it is there nobody sees the node of this script fail
 
 # What this site needs: a name from sites/, or a file of your own. Modules and vendors' scripts read variables that are not set,
 # and a file that fails, or exits, does not leave the job's end unexplained. One that a signal has disturbed is read again, by the
@@ -76,11 +76,11 @@ fi
 . "$fourfold_slurm/nodes.bash"
 # shellcheck source=slurm/launch.bash
 . "$fourfold_slurm/launch.bash"
-[[ -z $restarts_inside ]] || kill -0 "$guard" 2>/dev/null || start_guard # srun may be there only now
+[[ -z $restarts_inside ]] || kill -0 "$guard" 2>/dev/null || start_guard "${SLURM_JOB_NODELIST-}" # srun may be there only now
 
 # What this job is. A job that was submitted in another one inherits the variables that only that one had.
 own_number=${SLURM_JOB_ID-}
-unset SBATCH_WAIT FOURFOLD_LAUNCH # the next job waits for this one; and this is its first launch
+unset SBATCH_WAIT FOURFOLD_LAUNCH FOURFOLD_HELD_NODES # the next job waits for this one; and this is its first launch
 if own_facts=$(facts_of "$own_number"); then
   SLURM_RESTART_COUNT=$(field Restarts "$own_facts") && export SLURM_RESTART_COUNT
   [[ $(field NtasksPerN:B:S:C "$own_facts") != 0:* ]] || unset SLURM_NTASKS_PER_NODE
@@ -92,9 +92,7 @@ if own_facts=$(facts_of "$own_number"); then
   [[ -n $(field TresPerNode "$own_facts") ]] || unset SLURM_GPUS_PER_NODE
   [[ -n $(field TresPerTask "$own_facts") ]] || unset SLURM_GPUS_PER_TASK
   [[ -n $(field TresPerJob "$own_facts") ]] || unset SLURM_GPUS
-  # The number of an array's last task is that of all.
-  task=$(field ArrayTaskId "$own_facts")
-  own_number=${task:+$(field ArrayJobId "$own_facts")_}${task:-$own_number}
+  own_number=$(number_of "$own_facts" "$own_number")
 elif [[ -n $own_number ]]; then
   say "Slurm does not say what this job is: its end is not known, nor how often it was restarted"
 fi
@@ -232,15 +230,7 @@ start_run() {
   fi
   [[ -z ${words-} ]] || ended_by+=(--launcher-words "$words" --memory-limit "$(memory_limit)")
   ! is_preempted || { preempted=1 && ended_by+=(--preempted); }
-  may_restart_inside "$code" || see_to_successor "$code"
   note_end "$@" "${ended_by[@]}"
-}
-
-# see_to_successor CODE: what the script does before an end that no restart inside the job follows.
-see_to_successor() {
-  saw_to_successor=1
-  trap '' TERM USR1 USR2
-  ! declare -F before_end >/dev/null || before_end "$1"
 }
 
 # train_job ARGUMENT...: `fourfold train ARGUMENT...`, and again inside this job as often as FOURFOLD_RESTARTS_INSIDE allows. Sets
@@ -249,7 +239,7 @@ see_to_successor() {
 # (docs/exit-codes.md), which exit.json knows better than srun.
 # shellcheck disable=SC2034  # for the scripts that source this
 train_job() {
-  local code=0 now launches=0 fits=1 failed='' saw_to_successor=0 ended_by=() before
+  local code=0 now launches=0 fits=1 failed='' ended_by=() before
   outcome=stop preempted=0 bad_nodes='' fast_dir=''
   while :; do
     start_run "$@" && now=0 || now=$?
@@ -261,16 +251,19 @@ train_job() {
     fi
     code=$now
     failed+=${bad_nodes:+${failed:+,}$bad_nodes}
-    [[ $saw_to_successor == 0 && $outcome == again && ($code == 85 || $code == 86) ]] || break
+    [[ $outcome == again && ($code == 85 || $code == 86) ]] || break
+    may_restart_inside "$code" || break
     take_nodes_left "$failed" || break
     export FOURFOLD_LAUNCH=$((++launches))
-    start_guard
+    start_guard "$SLURM_JOB_NODELIST"
   done
+  trap '' TERM USR1 USR2
   stop_guard
-  if [[ $saw_to_successor == 0 && $outcome == again ]]; then # the restart inside the job was not to be had
+  # The end is noted by now, whatever else becomes of this script: what is found out about the next job is noted again.
+  if declare -F before_end >/dev/null; then
     before="${next-} ${no_next-}"
-    see_to_successor "$code"
-    [[ "${next-} ${no_next-}" == "$before" ]] || note_end "$@" "${ended_by[@]}" || :
+    before_end
+    [[ $outcome != again || "${next-} ${no_next-}" == "$before" ]] || note_end "$@" "${ended_by[@]}" || :
   fi
   bad_nodes=$failed
   return "$code"

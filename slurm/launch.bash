@@ -24,13 +24,14 @@ is_end_known() {
 # job may follow, srun is not waited for when the run has told its end in `exit_file`, and is still there five seconds later: it would
 # wait for a node that is gone until the cluster's SlurmdTimeout or KillWait is over, which may be minutes.
 wait_for_step() {
-  local told_at='' before='' now
+  local told_at='' before='' now looks=0
   if [[ -z ${restarts_inside-} || -z ${exit_file-} ]]; then
     until wait "$1" && code=0 || code=$?; [[ $code -le 128 ]] || ! kill -0 "$1" 2>/dev/null; do :; done
     return "$code"
   fi
   { before=$(<"$exit_file"); } 2>/dev/null
   until read -r -t 1 -u "$2" written || ! kill -0 "$1" 2>/dev/null; do
+    [[ $((++looks % 30)) -ne 0 ]] || see_to_guard
     if [[ -z $told_at ]]; then
       { now=$(<"$exit_file"); } 2>/dev/null
       [[ $now == "$before" || ! $now =~ \"code\":\ (85|86), ]] || told_at=$SECONDS

@@ -88,6 +88,13 @@ facts_of() {
 # field NAME FACTS: its value; nothing for what is not set.
 field() { sed -n "s|^$1=||p" <<<"$2" | grep -vxE '\(null\)|N/A|Unknown|None' | head -n 1; }
 
+# number_of FACTS JOB: by which Slurm means this one alone: the number of an array's last task is that of all.
+number_of() {
+  local task
+  task=$(field ArrayTaskId "$1")
+  echo "${task:+$(field ArrayJobId "$1")_}${task:-$2}"
+}
+
 # command_of JOB: the script that was submitted; nothing for one that was no file.
 command_of() {
   local answer errors

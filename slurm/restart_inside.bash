@@ -15,13 +15,13 @@ nodes_left_out='' # with commas, of the job's nodes
 # A step with --no-kill is not ended with the first of its tasks that fails, nor when a minute has passed since.
 unset SLURM_NO_KILL
 
-# start_guard: Slurm leaves a job with --no-kill even its last nodes when the one of its batch script fails, until its time is over. A
-# step on another node sees to that (guard.bash). None where there is no other.
+# start_guard NODES: Slurm leaves a job with --no-kill even its last nodes when the one of its batch script fails, until its time is over. A
+# step on another of these nodes sees to that (guard.bash). None where there is no other.
 guard=''
 start_guard() {
   local node
   stop_guard
-  node=$(hosts_of "${SLURM_JOB_NODELIST-}" | grep -vxF "${SLURMD_NODENAME-}" | tail -n 1)
+  node=$(hosts_of "$1" | grep -vxF "${SLURMD_NODENAME-}" | tail -n 1)
   [[ -n $node && -n ${SLURMD_NODENAME-} ]] || return 0
   # What the job asks for each of its tasks is not this one's.
   # shellcheck disable=SC2154  # fourfold_slurm: of job.bash
@@ -34,6 +34,8 @@ start_guard() {
   guard=$!
   disown "$guard"
 }
+# see_to_guard: another one where it is gone, with its node.
+see_to_guard() { [[ -z $guard ]] || kill -0 "$guard" 2>/dev/null || start_guard "$(field NodeList "$(facts_of "$SLURM_JOB_ID")")"; }
 # What it has started on another node ends with the job.
 stop_guard() {
   [[ -z $guard ]] || kill -KILL "$guard" 2>/dev/null
@@ -53,10 +55,12 @@ may_restart_inside() {
 give_up_step() {
   local answer='' step name steps=()
   say "the run has ended, and srun still waits for a node: going on without it"
-  ask squeue --noheader --steps --jobs="$SLURM_JOB_ID" --format='%i %j'
+  # shellcheck disable=SC2154  # own_number: of job.bash
+  ask squeue --noheader --steps --jobs="$own_number" --format='%i %j'
   pkill -KILL --parent "$1"
   while read -r step name; do
-    [[ $name != "${FOURFOLD##*/}" ]] || steps+=("$step")
+    # Of an array, other tasks' would be listed for the number of the last one.
+    [[ $name != "${FOURFOLD##*/}" || (${step%.*} != "$own_number" && ${step%.*} != "$SLURM_JOB_ID") ]] || steps+=("$step")
   done <<<"$answer"
   [[ ${#steps[@]} -eq 0 ]] || (trap '' TERM USR1 USR2 && exec scancel --signal=KILL "${steps[@]}" >/dev/null 2>&1) &
 }
@@ -81,6 +85,8 @@ take_nodes_left() {
   left=$(comm -23 <(echo "$nodes") <(tr ',' '\n' <<<"$1" | sort -u) | grep .) || return
   # shellcheck disable=SC2034  # for launch
   nodes_left_out=$(comm -13 <(echo "$left") <(echo "$nodes") | paste -sd, -)
+  FOURFOLD_HELD_NODES=$(grep -c . <<<"$nodes")
+  export FOURFOLD_HELD_NODES # they are paid for all the same
   per_node=${SLURM_NTASKS_PER_NODE:-$(((${SLURM_NTASKS:-$SLURM_JOB_NUM_NODES} - 1) / SLURM_JOB_NUM_NODES + 1))}
   nodes=$(grep -c . <<<"$left")
   SLURM_JOB_NODELIST=$(paste -sd, - <<<"$left") SLURM_JOB_NUM_NODES=$nodes SLURM_NTASKS=$((nodes * per_node))

@@ -8,10 +8,9 @@ next='' cluster='' no_next='' head_of_next='' may_go_on=0 seeing=''
 again_s=$(seconds_in FOURFOLD_ASK_AGAIN_S 600) look_s=$(seconds_in FOURFOLD_LOOK_AGAIN_S 60) settle_s=$(seconds_in FOURFOLD_SETTLE_S 15)
 prefer_s=$(seconds_in FOURFOLD_PREFER_S 60)
 
-# ask_sbatch OPTION...: another job of this chain, after this one, with these options of sbatch beside those of the script; `answer` and `errors`
-# as ask_for.
+# ask_sbatch OPTION...: another job of this chain, after this one, with these options of sbatch beside its own; `answer` and `errors` as ask_for.
 ask_sbatch() {
-  [[ ${successor[0]} == bash ]] || set -- sbatch --parsable --export=ALL "$@"
+  [[ ${successor[0]} == bash ]] || set -- sbatch --parsable --export=ALL "${own_options[@]}" "$@"
   FOURFOLD_PREVIOUS=$SLURM_JOB_ID FOURFOLD_LINK=$((link + 1)) FOURFOLD_EXCLUDE=${exclude-} FOURFOLD_MOST_STARTS=$most FOURFOLD_SCRIPT=${own_script-} ask_for $((5 * ask_s)) "$@" "${successor[@]}"
 }
 
@@ -39,6 +38,7 @@ submit_next() {
   if [[ -n $next ]]; then
     no_next='' head_of_next=$([[ -n $cluster ]] || head_of "$next")
   elif [[ $code -ne 0 ]]; then
+    errors=${errors//$'\n'/ }
     no_next="sbatch ended with code $code${errors:+: ${errors:0:300}}"
   else
     no_next='sbatch does not say which job it is'
@@ -67,25 +67,28 @@ see_to_next() {
     fi
     waited=0
     submit_next && [[ -z $next ]] && set -- "$1" "$2" once # which job it is nobody knows
-    printf '%s\n' "${next:-none} $cluster" "$head_of_next" >&"$1"
+    printf '%s\n' "${next:-none} $cluster" "$head_of_next" "$no_next" >&"$1"
     [[ ${3-} != once ]] || return 0
   done
 }
 
-# before_end CODE: unless the run has finished, there is a next job before this one ends, if there can be one; one that somebody has cancelled is not replaced.
+# before_end: unless no other start makes sense, there is a next job before this one ends, if there can be one; one that somebody has
+# cancelled is not replaced. Reads `outcome`.
 before_end() {
-  local i was=$next
+  local i
   if [[ -n $seeing ]]; then
     echo ended >&"$to_it"
     until wait "$seeing" || ! kill -0 "$seeing" 2>/dev/null; do :; done
-    while read -t 0 -u "$from_it" && read -r -t 1 -u "$from_it" next cluster && IFS= read -r -t 1 -u "$from_it" head_of_next; do
-      if [[ $next == none ]]; then next=''; else no_next=''; fi
+    while read -t 0 -u "$from_it" && read -r -t 1 -u "$from_it" next cluster && IFS= read -r -t 1 -u "$from_it" head_of_next &&
+      IFS= read -r -t 1 -u "$from_it" no_next; do
+      [[ $next != none ]] || next='' may_go_on=1
     done
     seeing=''
   fi
+  [[ $outcome == again ]] || return 0
   if [[ -n $next && -z $cluster ]]; then
     case $(field JobState "$(facts_of "$next")") in
-      CANCELLED*) no_next="job $next, which was to go on, was cancelled" next='' ;;
+      CANCELLED*) no_next="job $next, which was to go on, was cancelled" next='' may_go_on=0 ;;
     esac
   fi
   if is_next_gone; then
@@ -94,13 +97,13 @@ before_end() {
     if [[ $SECONDS -ge 240 ]]; then may_go_on=0; else say "$no_next: submitting another" && may_go_on=1; fi
     next=''
   fi
-  if [[ -z $next && $may_go_on == 1 && $1 -ne 0 ]]; then
+  if [[ -z $next && $may_go_on == 1 ]]; then
     for i in 1 2 3; do
       submit_next && break
       [[ $i == 3 ]] || sleep 3
     done
   fi
-  [[ -z $next || $next == "$was" || -n $cluster || -z $kept_run ]] || note_run "$next" "$kept_run"
+  [[ -z $next || -n $cluster || -z $kept_run ]] || note_run "$next" "$kept_run"
 }
 
 # begin_later JOB SECONDS: it begins no sooner than so long after now.
@@ -109,25 +112,24 @@ begin_later() {
   ask scontrol update "JobId=$1" "StartTime=now+$2" || say "job $1 could not be told to wait for the nodes of this one ($errors)"
 }
 
-# take_next JOB: takes that one, which waits, for the next of the chain; it may begin when this one has ended (of jobs of one name Slurm has forgotten
-# that it was to be alone). Fails when it is gone.
-take_next() {
-  local facts answer errors
-  [[ -n $1 ]] && facts=$(facts_of "$1") && [[ $(field JobState "$facts") == PENDING ]] || return
-  head_of_next=$(head_of "$1")
-  [[ $head_of_next == "JobId=$1 JobName=$SLURM_JOB_NAME" ]] || return
-  if ! ask scontrol update "JobId=$1" "Dependency=afterany:$SLURM_JOB_ID"; then
-    say "job $1 could not be told to wait for the end of this one ($errors): it is taken out of the queue"
+# give_up_given JOB: that of the two jobs which go on with a run (prefer_survivors) that waits for the end of this one. This one has another next
+# job, or is the last; where it could submit none, that is its next one.
+give_up_given() {
+  local facts
+  [[ -n $1 ]] && facts=$(facts_of "$1") && [[ $(field JobState "$facts") == PENDING && $(head_of "$1") == "JobId=$1 JobName=$SLURM_JOB_NAME" ]] ||
+    return 0
+  if [[ -n $next || $may_go_on == 0 ]]; then
     scancel "$1"
-    return 1
+  else
+    next=$1 head_of_next="JobId=$1 JobName=$SLURM_JOB_NAME" no_next='' may_go_on=0
+    say "job $next goes on instead"
   fi
-  next=$1
-  begin_later "$next" 0
 }
 
 # prefer_survivors: when nodes of this job have failed and the others keep steps of the run (checkpoint.fast_dir), a job that asks for
 # these begins before the next one, if they are free soon: another one of the same, of which Slurm lets go when FOURFOLD_PREFER_S is over
-# (--deadline). The next job waits that long, and follows the other one if that has begun. Fails where there is no such job.
+# (--deadline). The next job waits for its end; once it has begun, it submits one of its own, and cancels that (give_up_given): the jobs of
+# a chain begin in the order of their numbers. Fails where there is no such job.
 prefer_survivors() {
   local answer errors='' facts survivors other limit_s bad
   [[ -n $bad_nodes && -n $fast_dir && $prefer_s != 0 && -z $cluster && ${#successor[@]} -gt 0 && ${successor[0]} != bash ]] || return
@@ -136,7 +138,7 @@ prefer_survivors() {
   bad=$(field ExcNodeList "$facts")
   survivors=$(comm -23 <(hosts_of "$nodes_at_begin") <(hosts_of "${bad:-$bad_nodes}") | paste -sd, -)
   [[ -n $survivors ]] || return
-  # Before this one begins the next: jobs of one name begin as they were submitted.
+  # Until it is told to wait for the other one.
   begin_later "$next" $((settle_s + prefer_s + 10))
   FOURFOLD_NEXT=$next ask_sbatch --dependency="afterany:$SLURM_JOB_ID" --begin="now+$settle_s" \
     --deadline="now+$((settle_s + prefer_s + limit_s))" --nodelist="$survivors" --exclude="${bad:-$bad_nodes}"
@@ -145,6 +147,11 @@ prefer_survivors() {
     say "no job could be submitted for the nodes that are left (${errors:0:300})"
     begin_later "$next" "$settle_s"
     return
+  fi
+  if ask scontrol update "JobId=$next" "Dependency=afterany:$other"; then
+    begin_later "$next" "$settle_s"
+  else
+    say "job $next could not be told to wait for job $other ($errors)"
   fi
   [[ -z $kept_run ]] || note_run "$other" "$kept_run"
   say "job $other goes on on $survivors, which keep steps of the run, if these are free within $prefer_s s; else job $next goes on"

@@ -87,6 +87,8 @@ job 21 'ArrayJobId=20 ArrayTaskId=1 JobName=sweep' 'Sentinel=first'
 { cat answers/job-21 && job 20 'ArrayJobId=20 ArrayTaskId=2 JobName=sweep' 'Sentinel=last' && cat answers/job-20; } >both
 mv both answers/job-20
 expect_told '20_2 last' eval 'SLURM_JOB_ID=20; . "$0/job.bash" && echo "$own_number $(field Sentinel "$own_facts")"'
+expect_told '20_2' eval 'number_of "$(facts_of 20)" 20'
+expect_told 7 eval 'number_of "$(facts_of 7)" 7'
 expect_told '20_1 first' eval 'SLURM_JOB_ID=21; . "$0/job.bash" && echo "$own_number $(field Sentinel "$own_facts")"'
 
 # What a job inherits from one that it was submitted in.

@@ -60,6 +60,22 @@ expect test "$(squeue --noheader --name=closed --states=all | wc -l)" -le 3
 expect scancel --name=closed
 until_holds 60 no_jobs_of closed || complain "jobs are left: $(squeue)"
 
+# One that could be submitted later, and that somebody has cancelled: no other one takes its place.
+expect scontrol update PartitionName=test State=UP
+occupy
+job=$(chain later --set train.steps=4000)
+expect scontrol update PartitionName=test State=DRAIN
+free
+until_holds 60 has_steps later 5 || complain "the first job does not train: $(squeue)"
+expect scontrol update PartitionName=test State=UP
+until_holds 30 has_next later || complain "no successor comes: $(squeue)"
+next=$(pending_of later)
+expect scancel "$next"
+expect scancel --signal=USR2 "$job"
+expect_job "$job" 60 FAILED 75
+expect test -z "$(squeue --noheader --name=later)"
+told later "no job of the chain goes on with it (job $next, which was to go on, was cancelled)"
+
 # One that is closed for all of the job's time: it is tried once more at the end, and status says how to go on.
 expect scontrol update PartitionName=test State=UP
 occupy

@@ -45,6 +45,8 @@ expect grep -q "goes on on node2,node4,node5, which keep steps of the run" "left
 expect python3 -c 'starts = [line.split() for line in open("starts.txt")]
 assert len(starts) == 2 and int(starts[1][0]) >= 20 and {"node2", "node4", "node5"} <= set(starts[1][1:]), starts'
 expect test "$(squeue --noheader --name=left --states=all --format='%A %T' | grep -c COMPLETED)" -eq 1
+# The jobs of a chain begin in the order of their numbers: the one that was to be next has made room for another.
+expect test "$(state_of $((job + 1))) $(state_of $((job + 2))) $(state_of $((job + 3)))" == 'CANCELLED COMPLETED CANCELLED'
 expect grep -qx 'step 60' left/FINISHED
 expect test "$(grep -c '"event":"begin"' left/attempts.jsonl)" -eq 2
 expect cluster start-node 3
