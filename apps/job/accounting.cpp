@@ -20,12 +20,12 @@ std::optional<batch::AccountedStart> ask_accounting(const batch::Attempt& attemp
   do {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
         until - std::chrono::steady_clock::now());
-    const auto answer = program::output_of(batch::accounting_command(attempt.job), {.time = left});
+    const auto answer = program::ask_slurm(batch::accounting_command(attempt.job), left);
     if (!answer || !answer->is_answer()) {
       return start;
     }
     start = batch::accounted_start(answer->text, attempt);
-    if (!start || !start->is_under_way()) {
+    if (!start || !start->is_under_way(attempt)) {
       return start;
     }
     std::this_thread::sleep_for(pause);
@@ -40,8 +40,7 @@ std::vector<batch::JobSpan> ask_job_spans(std::vector<std::string> jobs) {
   if (BatchJob::of_this_process().id.empty() || jobs.empty()) {
     return {};
   }
-  const auto answer =
-      program::output_of(batch::job_spans_command(jobs), {.time = std::chrono::seconds(5)});
+  const auto answer = program::ask_slurm(batch::job_spans_command(jobs), std::chrono::seconds(5));
   return answer && answer->is_answer() ? batch::job_spans(answer->text)
                                        : std::vector<batch::JobSpan>{};
 }

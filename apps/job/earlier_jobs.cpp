@@ -21,7 +21,7 @@ std::optional<batch::JobSpan> span_of(const std::string& job,
   return found == spans.end() ? std::nullopt : std::optional(*found);
 }
 
-/// The controller's word on a job that is over, where no accounts say more.
+/// The controller's word on a job that is over.
 std::optional<batch::AccountedStart> as_accounted(const std::optional<batch::JobSpan>& span) {
   return span && span->ended_unix_s
              ? std::optional(batch::AccountedStart{.state = span->state,
@@ -47,8 +47,13 @@ void note_last(const batch::AttemptLog& log, const batch::Attempt& last,
                const telemetry::ExitRecord& left, double last_word_unix_s,
                const std::optional<batch::JobSpan>& span) {
   auto accounted = as_accounted(span);
-  if (!last.end || !accounted) {
+  if (!last.end || !accounted) {  // they know of its steps, too
     if (auto more = ask_accounting(last)) {
+      if (accounted && !more->ended_unix_s) {  // and learn of an end later than the controller
+        more->state = accounted->state;
+        more->ended_unix_s = accounted->ended_unix_s;
+        more->nodes = accounted->nodes;
+      }
       accounted = std::move(more);
     }
   }

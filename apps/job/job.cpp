@@ -56,6 +56,7 @@ batch::Attempt this_attempt() {
   attempt.restart = job.restarts;
   attempt.launch = job.launch;
   attempt.nodes = static_cast<int>(train::number_in("SLURM_JOB_NUM_NODES", 1));
+  attempt.held_nodes = static_cast<int>(train::number_in("FOURFOLD_HELD_NODES", 0));
   attempt.began_unix_s = unix_time_s();
   return attempt;
 }
@@ -138,6 +139,11 @@ class BegunAttempt {
     batch::Attempt attempt = this_attempt();
     attempt.from_step = telemetry::checkpoint_step_of(files_.status());
     const batch::AttemptLog attempts(files_.attempts());
+    const telemetry::ExitRecord left = telemetry::read_exit(files_.exit_status());
+    attempt.exit_unix_s = left.unix_s;
+    const auto status = telemetry::read_status(files_.status());
+    // First: it may be an end that no other start mends.
+    note_earlier_jobs(attempts, attempt, left, status ? status->updated_unix_s : 0);
     if (const auto refusal = batch::refusal(attempts.read().attempts, attempt, request_.limits)) {
       throw UserError(refusal->code, refusal->reason);
     }
@@ -148,10 +154,6 @@ class BegunAttempt {
     attempt.idle_with_nodes = chosen_.idle_with_nodes;
     attempt.no_next = request_.no_next;
     attempt.run_file = kept_ ? kept_->run_file().string() : "";
-    const telemetry::ExitRecord left = telemetry::read_exit(files_.exit_status());
-    attempt.exit_unix_s = left.unix_s;
-    const auto status = telemetry::read_status(files_.status());
-    note_earlier_jobs(attempts, attempt, left, status ? status->updated_unix_s : 0);
     attempts.begin(attempt);
     is_noted_ = true;
   }

@@ -13,6 +13,8 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdlib>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -207,6 +209,21 @@ std::optional<CommandOutput> output_of(const std::vector<std::string>& command,
   } catch (const std::system_error& error) {  // no file descriptors are left
     return cannot_run(error.code().value());
   }
+}
+
+std::optional<CommandOutput> ask_slurm(const std::vector<std::string>& command,
+                                       std::chrono::milliseconds time) {
+  std::vector<std::string> names;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view text = *variable;
+    if (text.starts_with("SQUEUE_") || text.starts_with("SINFO_") || text.starts_with("SACCT_")) {
+      names.emplace_back(text.substr(0, text.find('=')));
+    }
+  }
+  for (const std::string& name : names) {
+    ::unsetenv(name.c_str());
+  }
+  return output_of(command, {.time = time});
 }
 
 }  // namespace fourfold::program

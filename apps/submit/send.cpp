@@ -36,16 +36,26 @@ void write_script(const std::filesystem::path& file, const std::string& text) {
   script.publish();
 }
 
-/// Hands it to sbatch. Where that takes no job the jobs of an earlier submission find their own
-/// script again.
+/// Hands it to sbatch. Where that takes no job nothing is kept, and the jobs of an earlier
+/// submission find their own script again.
 batch::SubmittedJob submit_instead_of(const std::optional<std::string>& older,
-                                      const batch::Submission& submission) {
+                                      const batch::Submission& submission,
+                                      const std::optional<batch::KeptRun>& kept) {
+  bool is_written = false;
   try {
+    write_script(submission.script, io::with_sum(batch::script_of(submission)));
+    is_written = true;
+    clear_the_way(submission);
     return submit_script(submission.script, submission.name);
-  } catch (const Refused&) {
-    if (older) {
+  } catch (const MaybeSubmitted&) {
+    throw;  // the job that may be in the queue needs both
+  } catch (const UserError&) {
+    if (kept) {
+      batch::forget(*kept);
+    }
+    if (is_written && older) {
       write_script(submission.script, *older);
-    } else {
+    } else if (is_written) {
       std::error_code ignored;
       std::filesystem::remove(submission.script, ignored);
     }
@@ -83,17 +93,7 @@ ExitCode send(batch::Submission submission, const std::optional<RunToKeep>& run)
     kept = keep(submission, *run);
     submission.run_file = kept->run_file();
   }
-  batch::SubmittedJob job;
-  try {
-    write_script(submission.script, io::with_sum(batch::script_of(submission)));
-    clear_the_way(submission);
-    job = submit_instead_of(older, submission);
-  } catch (const UserError&) {
-    if (kept) {
-      batch::forget(*kept);
-    }
-    throw;
-  }
+  const batch::SubmittedJob job = submit_instead_of(older, submission, kept);
   program::print("{}\n", job.number);
   const std::string cluster = job.cluster.empty() ? "" : " --cluster=" + job.cluster;
   log::info(format_message("submitted {}; `squeue{} --job={}` shows the job, {} is its log",

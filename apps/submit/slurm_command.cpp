@@ -6,8 +6,6 @@
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <charconv>
 #include <chrono>
@@ -32,19 +30,6 @@ std::chrono::seconds to_ask() {
   return std::chrono::seconds(std::clamp(seconds, 1, longest));
 }
 
-void forget_own_formats() {
-  std::vector<std::string> names;
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    const std::string_view text = *variable;
-    if (text.starts_with("SQUEUE_") || text.starts_with("SINFO_")) {
-      names.emplace_back(text.substr(0, text.find('=')));
-    }
-  }
-  for (const std::string& name : names) {
-    ::unsetenv(name.c_str());
-  }
-}
-
 /// What it says beside its answer.
 void tell_errors(const std::string& program, const std::string& errors) {
   std::istringstream lines(errors);
@@ -66,36 +51,36 @@ std::string without_line_ends(std::string text) {
 }  // namespace
 
 std::optional<program::CommandOutput> ask(const std::vector<std::string>& command) {
-  forget_own_formats();
-  return program::output_of(command, {.time = to_ask()});
+  return program::ask_slurm(command, to_ask());
 }
 
 batch::SubmittedJob submit_script(const std::filesystem::path& script, const std::string& name) {
   const auto sbatch =
       program::output_of({"sbatch", "--parsable", script.string()}, {.time = 5 * to_ask()});
   if (!sbatch) {
-    throw Refused(
+    throw UserError(
+        ExitCode::config,
         format_message("there is no sbatch in PATH (Slurm is not here, or its module is not "
                        "loaded); submit the script, {}, where Slurm is",
                        script.string()));
   }
   if (sbatch->cut.empty() && sbatch->code != 0) {
-    throw Refused(format_message(
-        "sbatch refuses {} ({}); change the option that it means, as --time, "
-        "--partition or --sbatch, and submit again",
-        script.string(),
-        without_line_ends(sbatch->errors.empty() ? sbatch->failure() : sbatch->errors)));
+    throw UserError(
+        ExitCode::config,
+        format_message(
+            "sbatch refuses {} ({}); change the option that it means, as --time, "
+            "--partition or --sbatch, and submit again",
+            script.string(),
+            without_line_ends(sbatch->errors.empty() ? sbatch->failure() : sbatch->errors)));
   }
   tell_errors("sbatch", sbatch->errors);
   const auto job = sbatch->is_answer() ? batch::submitted_job(sbatch->text) : std::nullopt;
   if (!job) {
-    throw UserError(
-        ExitCode::config,
-        format_message(
-            "sbatch {}, so whether {} is in the queue is not known; look with `squeue --me "
-            "--name={}` before you submit it again",
-            sbatch->cut.empty() ? "has not said which job it has made" : sbatch->cut,
-            script.string(), name));
+    throw MaybeSubmitted(format_message(
+        "sbatch {}, so whether {} is in the queue is not known; look with `squeue --me "
+        "--name={}` before you submit it again",
+        sbatch->cut.empty() ? "has not said which job it has made" : sbatch->cut, script.string(),
+        name));
   }
   return *job;
 }

@@ -13,20 +13,21 @@
 
 namespace fourfold::submit {
 
-/// Asks a command of Slurm, for FOURFOLD_ASK_S seconds at most (60 by default), without the
-/// variables of the environment by which users change what it lists (SQUEUE_..., SINFO_...).
+/// Asks a command of Slurm, for FOURFOLD_ASK_S seconds at most (60 by default), as
+/// program::ask_slurm().
 /// @return nothing when there is no such command here
 std::optional<program::CommandOutput> ask(const std::vector<std::string>& command);
 
-/// There is no job: sbatch has refused the script, or is not here.
-class Refused : public UserError {
+/// sbatch was asked, and has not said which job it has made: whether there is one is not known.
+class MaybeSubmitted : public UserError {
  public:
-  explicit Refused(const std::string& message) : UserError(ExitCode::config, message) {}
+  explicit MaybeSubmitted(const std::string& message) : UserError(ExitCode::config, message) {}
 };
 
 /// Hands a script to sbatch, which may take five times as long: it waits for a controller that is
 /// busy. What it says beside the number is told in the log.
-/// @throws Refused; UserError (config) where it does not say which job this is
+/// @throws UserError (config) when there is no job: sbatch has refused the script, or is not here;
+///   MaybeSubmitted
 batch::SubmittedJob submit_script(const std::filesystem::path& script, const std::string& name);
 
 }  // namespace fourfold::submit

@@ -20,20 +20,23 @@ enum Field : std::uint8_t {
   largest,
   node_of_largest,
   nodes,
+  name,
   field_count
 };
 using Fields = std::array<std::string_view, field_count>;
 
+/// The last one, a name that its user has given, may have any character.
 std::optional<Fields> fields_of(std::string_view line) {
   Fields fields;
-  for (std::size_t i = 0; i < field_count; ++i) {
+  for (std::size_t i = 0; i + 1 < field_count; ++i) {
     const std::size_t bar = line.find('|');
-    if ((bar == std::string_view::npos) != (i + 1 == field_count)) {
+    if (bar == std::string_view::npos) {
       return std::nullopt;
     }
     fields[i] = line.substr(0, bar);
-    line = bar == std::string_view::npos ? std::string_view{} : line.substr(bar + 1);
+    line.remove_prefix(bar + 1);
   }
+  fields.back() = line;
   return fields;
 }
 
@@ -64,11 +67,16 @@ bool is_numbered(const AccountedStep& step) {
 /// The accounts know whole seconds, by the clock of another machine.
 constexpr double clocks_differ_s = 2;
 
+/// Whether srun started it for this launch, and not for one before.
+bool is_of(const AccountedStep& step, const Attempt& attempt) {
+  return is_numbered(step) && step.began_unix_s >= attempt.began_unix_s - clocks_differ_s;
+}
+
 }  // namespace
 
-bool AccountedStart::is_under_way() const {
-  return std::ranges::any_of(steps, [](const AccountedStep& step) {
-    return is_numbered(step) && step.state == "RUNNING";
+bool AccountedStart::is_under_way(const Attempt& attempt) const {
+  return std::ranges::any_of(steps, [&](const AccountedStep& step) {
+    return is_of(step, attempt) && step.state == "RUNNING" && step.called != "fourfold-guard";
   });
 }
 
@@ -81,7 +89,7 @@ std::vector<std::string> accounting_command(const std::string& job) {
           "--parsable2",
           "--noconvert",
           "--jobs=" + job,
-          "--format=JobIDRaw,State,Start,End,MaxRSS,MaxRSSNode,NNodes"};
+          "--format=JobIDRaw,State,Start,End,MaxRSS,MaxRSSNode,NNodes,JobName"};
 }
 
 std::optional<AccountedStart> accounted_start(std::string_view text, const Attempt& attempt) {
@@ -115,6 +123,7 @@ std::optional<AccountedStart> accounted_start(std::string_view text, const Attem
       }
     } else if (rest.starts_with('.') && is_in_it) {
       found->steps.push_back({.name = std::string(rest.substr(1)),
+                              .called = std::string((*fields)[name]),
                               .state = std::string((*fields)[state]),
                               .began_unix_s = began_s,
                               .largest_task_bytes = number((*fields)[largest]),
@@ -127,8 +136,7 @@ std::optional<AccountedStart> accounted_start(std::string_view text, const Attem
 std::optional<MemoryKill> killed_for_memory(const AccountedStart& start, const Attempt& attempt) {
   std::optional<MemoryKill> kill;
   for (const AccountedStep& step : start.steps) {
-    if (is_numbered(step) && step.state == "OUT_OF_MEMORY" &&
-        step.began_unix_s >= attempt.began_unix_s - clocks_differ_s) {
+    if (is_of(step, attempt) && step.state == "OUT_OF_MEMORY") {
       kill = MemoryKill{.largest_task_bytes = step.largest_task_bytes};
       if (!step.node_of_largest.empty()) {
         kill->nodes = {step.node_of_largest};

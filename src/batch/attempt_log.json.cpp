@@ -83,6 +83,11 @@ std::optional<double> time_in(const Json& json, const char* key) {
                                                  : std::optional(found->get<double>());
 }
 
+int nodes_if_told(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  return found == json.end() ? 0 : whole_number(*found, 0, most_nodes);
+}
+
 /// None where a line of an earlier version does not say.
 std::vector<int> node_counts_in(const Json& json) {
   std::vector<int> counts;
@@ -101,8 +106,8 @@ Attempt attempt_of(const Json& json) {
           .restart = start.restarts,
           .launch = start.launch,
           .nodes = whole_number(json.at("nodes"), 1, most_nodes),
-          .idle_nodes =
-              json.contains("idle_nodes") ? whole_number(json["idle_nodes"], 0, most_nodes) : 0,
+          .held_nodes = nodes_if_told(json, "held_nodes"),
+          .idle_nodes = nodes_if_told(json, "idle_nodes"),
           .idle_with_nodes = node_counts_in(json),
           .began_unix_s = json.at("time"),
           .job_began_unix_s = time_in(json, "job_began"),
@@ -196,6 +201,9 @@ void AttemptLog::begin(const Attempt& attempt) const {
   Json json = head_of("begin", attempt.began_unix_s, attempt.start());
   json["chain"] = attempt.chain;
   json["nodes"] = attempt.nodes;
+  if (attempt.held_nodes > attempt.nodes) {
+    json["held_nodes"] = attempt.held_nodes;
+  }
   if (attempt.idle_nodes > 0) {
     json["idle_nodes"] = attempt.idle_nodes;
   }

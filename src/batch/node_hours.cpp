@@ -57,7 +57,8 @@ struct Held {
 
 Held held(const RunAttempt& attempt, const RunAttempt* before) {
   constexpr double longest_s = 7 * 24 * 3600;  // beyond any start: a damaged file's
-  const double nodes = std::max(attempt.nodes, 1);
+  const int most = std::max({attempt.nodes, attempt.held_nodes, 1});
+  const double nodes = most;
   Held held{.nodes = nodes,
             .since_s = attempt.began_unix_s,
             .until_s = attempt.until_unix_s,
@@ -71,7 +72,7 @@ Held held(const RunAttempt& attempt, const RunAttempt* before) {
   }
   if (attempt.released && attempt.released->unix_s >= held.since_s &&
       attempt.released->unix_s - held.until_s < longest_s) {
-    held.nodes_after = std::clamp(attempt.released->nodes, 1, std::max(attempt.nodes, 1));
+    held.nodes_after = std::clamp(attempt.released->nodes, 1, most);
     held.after_s = std::max(attempt.released->unix_s - held.until_s, 0.0);
     held.until_s = std::min(attempt.released->unix_s, held.until_s);
   }

@@ -20,6 +20,7 @@ RunAttempt of_job(const Attempt& job) {
   attempt.restart = job.restart;
   attempt.launch = job.launch;
   attempt.nodes = job.nodes;
+  attempt.held_nodes = job.held_nodes;
   attempt.idle_nodes = job.idle_nodes;
   attempt.idle_with_nodes = job.idle_with_nodes;
   attempt.began_unix_s = attempt.until_unix_s = job.began_unix_s;

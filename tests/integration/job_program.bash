@@ -142,6 +142,17 @@ assert "no end was noted when the next start" in lines[1]["reason"] and lines[1]
 overtaken requeued SLURM_JOB_ID=51 -- SLURM_JOB_ID=51 SLURM_RESTART_COUNT=1
 overtaken linked SLURM_JOB_ID=52 FOURFOLD_CHAIN=52 -- SLURM_JOB_ID=53 FOURFOLD_CHAIN=52
 
+# An end that no other start mends, of which its script could not tell: the next job of the chain notes it, and is refused for it.
+export FOURFOLD_CHAIN=54
+SLURM_JOB_ID=54 expect_exit 0 "$fourfold" job begin run.toml --set log.dir=bad --set 'optim.name="sgd"' --set optim.lr=1e30
+SLURM_JOB_ID=54 expect_exit 65 "$fourfold" train run.toml --progress none --set log.dir=bad --set 'optim.name="sgd"' --set optim.lr=1e30
+SLURM_JOB_ID=55 expect_exit 65 "$fourfold" job begin run.toml --set log.dir=bad --set 'optim.name="sgd"' --set optim.lr=1e30
+expect_stderr 'job 54 of this chain ended with code 65'
+expect python3 -c 'import json
+lines = [json.loads(line) for line in open("bad/attempts.jsonl")]
+assert [(one["event"], one["job"]) for one in lines] == [("begin", "54"), ("end", "54"), ("refused", "55")] and lines[1]["code"] == 65, lines'
+unset FOURFOLD_CHAIN
+
 # A job that was told to stop before it had launched anything goes on later.
 SLURM_JOB_ID=61 expect_exit 0 "$fourfold" job begin run.toml --set log.dir=early
 SLURM_JOB_ID=61 expect_exit 75 "$fourfold" job end run.toml --set log.dir=early --stopped-by SIGUSR2

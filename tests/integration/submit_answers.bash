@@ -38,14 +38,20 @@ while read -r sbatch; do
   expect_stderr '`squeue --cluster=alpha --job=4711`'
 done < <(ways_to_say '4711;alpha')
 while read -r sbatch; do
+  rm -r run/submitted
   expect_exit 78 "${submit[@]}" --go
+  # The job that may be in the queue finds what it was submitted with.
+  expect grep -qF "$(echo "$PWD"/run/submitted/*/run.toml)" run/submit.sbatch
+  expect test -e "$PWD"/run/submitted/*/run.toml
   expect_stderr 'squeue --me --name=fourfold-run'
   expect_stderr 'is not known'
   expect test ! -s "$output"
 done < <(ways_not_to_say)
 expect_stderr 'sbatch has not answered for 5 s'
 sbatch='echo 99; echo "sbatch: error: invalid account" >&2; exit 1'
+rm -r run/submitted
 expect_exit 78 "${submit[@]}" --go
+expect test ! -e run/submitted
 expect_stderr 'sbatch refuses'
 expect_stderr 'invalid account'
 expect test ! -s "$output"
@@ -175,7 +181,7 @@ done < <(ways_not_to_say)
 sbatch='echo 4711'
 scontrol='echo "scontrol: warning: x" >&2; [[ "$*" == "show job 30" ]] && printf "Welcome\nJobId=30 JobName=chain\n   JobState=RUNNING Restarts=0\n   Partition=test ExcNodeList=n7\n\n"'
 chain
-expect grep -q -- '--partition=test --exclude=n7 ' calls/sbatch
+expect grep -qE -- '--partition=test .*--exclude=n7 ' calls/sbatch
 # What is no answer of `fourfold job` starts nothing.
 printf '#!/bin/bash\necho INFO\n' >noisy
 expect_exit 70 bash "$slurm/chain.sbatch" run.toml

@@ -20,9 +20,9 @@ Attempt attempt_of(const std::string& job, double began_unix_s) {
 
 // As Slurm 22.05 prints them of a job whose second task took what its cgroup may have.
 const std::string killed =
-    "1|RUNNING|1795887737|Unknown|||2\n"
-    "1.batch|RUNNING|1795887737|Unknown|||2\n"
-    "1.0|OUT_OF_MEMORY|1795887737|1795887740|213794816|node1|1\n";
+    "1|RUNNING|1795887737|Unknown|||2|a|run\n"
+    "1.batch|RUNNING|1795887737|Unknown|||2|a|run\n"
+    "1.0|OUT_OF_MEMORY|1795887737|1795887740|213794816|node1|1|a|run\n";
 
 }  // namespace
 
@@ -33,7 +33,7 @@ TEST_CASE("a kill for memory is read from the accounts of a step", "[accounting]
   CHECK(start->state == "RUNNING");
   CHECK_FALSE(start->ended_unix_s);
   CHECK(start->steps.size() == 2);
-  CHECK_FALSE(start->is_under_way());  // the batch script goes on, and asks
+  CHECK_FALSE(start->is_under_way(attempt));  // the batch script goes on, and asks
   const auto kill = killed_for_memory(*start, attempt);
   REQUIRE(kill);
   CHECK(kill->nodes == std::vector<std::string>{"node1"});
@@ -42,24 +42,32 @@ TEST_CASE("a kill for memory is read from the accounts of a step", "[accounting]
   CHECK_FALSE(killed_for_memory(*start, attempt_of("1", 1795887745)));
   // Other jobs whose numbers begin alike.
   CHECK_FALSE(accounted_start(killed, attempt_of("11", 1795887738)));
-  CHECK_FALSE(accounted_start("11|RUNNING|1795887737|Unknown|||2\n", attempt));
+  CHECK_FALSE(accounted_start("11|RUNNING|1795887737|Unknown|||2|a|run\n", attempt));
 }
 
 TEST_CASE("a step whose end is not in the accounts yet is under way", "[accounting]") {
+  const Attempt attempt = attempt_of("1", 1795887738);
   const auto start = accounted_start(
-      "1|RUNNING|1795887737|Unknown|||2\n1.batch|RUNNING|1795887737|Unknown|||2\n"
-      "1.0|RUNNING|1795887737|Unknown|||1\n",
-      attempt_of("1", 1795887738));
+      "1|RUNNING|1795887737|Unknown|||2|a|run\n1.batch|RUNNING|1795887737|Unknown|||2|a|run\n"
+      "1.0|RUNNING|1795887737|Unknown|||1|a|run\n",
+      attempt);
   REQUIRE(start);
-  CHECK(start->is_under_way());
+  CHECK(start->is_under_way(attempt));
+  // Not that of a launch before, which a node has that is gone; nor the guard of restarts inside.
+  CHECK_FALSE(start->is_under_way(attempt_of("1", 1795887745)));
+  const auto guarded = accounted_start(
+      "1|RUNNING|1795887737|Unknown|||2|run\n1.0|RUNNING|1795887737|Unknown|||1|fourfold-guard\n",
+      attempt);
+  REQUIRE(guarded);
+  CHECK_FALSE(guarded->is_under_way(attempt));
 }
 
 TEST_CASE("of a job that was put back into the queue, the start counts", "[accounting]") {
   const std::string text =
-      "7|NODE_FAIL|1000|1100|||2\n7.batch|CANCELLED|1000|1100|||2\n7.0|CANCELLED by "
-      "0|1001|1100|||2\n"
-      "7|PENDING|Unknown|Unknown|||2\n"
-      "7|TIMEOUT|1200|1300|||2\n7.batch|CANCELLED|1200|1300|||2\n";
+      "7|NODE_FAIL|1000|1100|||2|a|run\n7.batch|CANCELLED|1000|1100|||2|a|run\n7.0|CANCELLED by "
+      "0|1001|1100|||2|a|run\n"
+      "7|PENDING|Unknown|Unknown|||2|a|run\n"
+      "7|TIMEOUT|1200|1300|||2|a|run\n7.batch|CANCELLED|1200|1300|||2|a|run\n";
   const auto first = accounted_start(text, attempt_of("7", 1001.5));
   REQUIRE(first);
   CHECK(first->state == "NODE_FAIL");
@@ -77,8 +85,10 @@ TEST_CASE("of a job that was put back into the queue, the start counts", "[accou
 TEST_CASE("a job that has lost a node goes on in another line", "[accounting]") {
   // As Slurm 22.05 prints them of a job with --no-kill.
   const std::string text =
-      "1|RESIZING|1000|1020|||2\n1.batch|RESIZING|1000|1020|||1\n1.0|COMPLETED|1000|1000|||2\n"
-      "1|FAILED|1020|1030|||1\n1.1|OUT_OF_MEMORY|1025|1025|||1\n1|COMPLETED|2000|2010|||2\n";
+      "1|RESIZING|1000|1020|||2|a|run\n1.batch|RESIZING|1000|1020|||1|a|run\n1.0|COMPLETED|1000|"
+      "1000|||2|a|run\n"
+      "1|FAILED|1020|1030|||1|a|run\n1.1|OUT_OF_MEMORY|1025|1025|||1|a|run\n1|COMPLETED|2000|2010||"
+      "|2|a|run\n";
   const auto start = accounted_start(text, attempt_of("1", 1001));
   REQUIRE(start);
   CHECK(start->state == "FAILED");
@@ -93,13 +103,14 @@ TEST_CASE("a job that has lost a node goes on in another line", "[accounting]") 
 TEST_CASE("what sacct does not print is no account", "[accounting]") {
   const Attempt attempt = attempt_of("1", 2e9);
   for (const char* const text :
-       {"", "\n\n", "Slurm accounting storage is disabled\n", "1|RUNNING\n", "1||||||2\n",
-        "1|RUNNING|soon|Unknown|||2\n", "1|RUNNING|-5|Unknown|||2\n", "1|A|1|2|3|4\n",
-        "1|A|1|2|3|4|5|6\n", "1.0|A|1|2|3|4|5", "||||||"}) {
+       {"", "\n\n", "Slurm accounting storage is disabled\n", "1|RUNNING\n", "1|||||||\n",
+        "1|RUNNING|soon|Unknown|||2|a|run\n", "1|RUNNING|-5|Unknown|||2|a|run\n", "1|A|1|2|3|4\n",
+        "1|A|1|2|3|4|5\n", "1.0|A|1|2|3|4|5|6", "|||||||"}) {
     CAPTURE(text);
     CHECK_FALSE(accounted_start(text, attempt));
   }
-  const auto odd = accounted_start("1|X|5|6|||2\n1.0|OUT_OF_MEMORY|1999999999||many||", attempt);
+  const auto odd =
+      accounted_start("1|X|5|6|||2|a|run\n1.0|OUT_OF_MEMORY|1999999999||many|||", attempt);
   REQUIRE(odd);
   const auto kill = killed_for_memory(*odd, attempt);
   REQUIRE(kill);

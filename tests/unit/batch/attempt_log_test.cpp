@@ -44,6 +44,7 @@ TEST_CASE("what a start cost beside its own time is read again", "[attempt_log]"
   const AttemptLog log(folder / "attempts.jsonl");
   Attempt attempt = first;
   attempt.job_began_unix_s = 990;
+  attempt.held_nodes = 5;
   attempt.idle_nodes = 1;
   attempt.idle_with_nodes = {3, 5};
   log.begin(attempt);
@@ -107,10 +108,10 @@ TEST_CASE("numbers that cannot be do no harm", "[attempt_log]") {
   const AttemptLog log(folder / "attempts.jsonl");
   const auto line = [](const std::string& number) {
     return R"({"event":"begin","time":1,"job":"7","restart":)" + number +
-           R"(,"chain":"c","idle_nodes":)" + number + R"(,"idle_with_nodes":[)" + number +
-           R"(],"nodes":)" + number + R"(,"from_step":)" + number + "}\n" +
-           R"({"event":"end","time":2,"job":"7","restart":)" + number + R"(,"code":)" + number +
-           R"(,"reason":"","step":)" + number + R"(,"retry":false})";
+           R"(,"chain":"c","held_nodes":)" + number + R"(,"idle_nodes":)" + number +
+           R"(,"idle_with_nodes":[)" + number + R"(],"nodes":)" + number + R"(,"from_step":)" +
+           number + "}\n" + R"({"event":"end","time":2,"job":"7","restart":)" + number +
+           R"(,"code":)" + number + R"(,"reason":"","step":)" + number + R"(,"retry":false})";
   };
   for (const char* const number : {"-1", "-1e300", "1e300", "99999999999999999999", "4294967296"}) {
     write_bytes(folder / "attempts.jsonl", line(number));
@@ -118,6 +119,7 @@ TEST_CASE("numbers that cannot be do no harm", "[attempt_log]") {
     REQUIRE(read.size() == 1);
     CHECK(read[0].nodes >= 1);
     CHECK(read[0].idle_nodes >= 0);
+    CHECK(read[0].held_nodes >= 0);
     CHECK(read[0].idle_with_nodes.at(0) >= 1);
     CHECK(read[0].restart >= 0);
     CHECK(read[0].from_step.value_or(-1) >= 0);

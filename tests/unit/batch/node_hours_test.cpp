@@ -138,6 +138,10 @@ TEST_CASE("the launches of a job follow each other without a gap", "[node_hours]
   second.nodes = 1;
   second.released = {.unix_s = 12.25 * hour_s, .nodes = 1};
   check({first, second}, 2 * 1 + 1.25, 0);
+  second.held_nodes = 2;  // it left out one that had not failed to Slurm
+  second.released->nodes = 2;
+  check({first, second}, 2 * 1 + 2 * 1.25, 0);
+  second.held_nodes = 0;
   second.restart = 1;  // in the queue meanwhile
   check({first, second}, 2 * 1 + 0.75, 0);
   // A controller that was killed had forgotten that the job had begun.

@@ -40,4 +40,9 @@ struct CommandLimits {
 std::optional<CommandOutput> output_of(const std::vector<std::string>& command,
                                        const CommandLimits& limits = {});
 
+/// The same of a command of Slurm that lists something, without the variables by which users change
+/// what it lists (SQUEUE_..., SINFO_..., SACCT_...): these are gone from the environment then.
+std::optional<CommandOutput> ask_slurm(const std::vector<std::string>& command,
+                                       std::chrono::milliseconds time);
+
 }  // namespace fourfold::program

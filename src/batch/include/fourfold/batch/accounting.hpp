@@ -15,8 +15,9 @@ namespace fourfold::batch {
 
 /// A step of a job in Slurm's accounting.
 struct AccountedStep {
-  std::string name = {};   ///< "0", "batch"
-  std::string state = {};  ///< "COMPLETED", "OUT_OF_MEMORY", "CANCELLED by 0"
+  std::string name = {};    ///< "0", "batch"
+  std::string called = {};  ///< its job name: the program's, or "fourfold-guard"
+  std::string state = {};   ///< "COMPLETED", "OUT_OF_MEMORY", "CANCELLED by 0"
   double began_unix_s = 0;
   std::optional<std::uint64_t> largest_task_bytes = {};  ///< resident, of its largest task
   std::string node_of_largest = {};
@@ -31,9 +32,9 @@ struct AccountedStart {
   int nodes = 1;  ///< at its end
   std::vector<AccountedStep> steps = {};
 
-  /// Whether a step that srun started goes on, or has only just ended: the records come a second
-  /// later.
-  bool is_under_way() const;
+  /// Whether a step of `attempt` that srun started goes on, or has only just ended: the records
+  /// come a second later. The guard of restarts inside the job does not count.
+  bool is_under_way(const Attempt& attempt) const;
   friend bool operator==(const AccountedStart&, const AccountedStart&) = default;
 };
 

@@ -59,7 +59,9 @@ struct Attempt {
   std::int64_t restart = 0;  ///< of that job
   std::int64_t launch = 0;   ///< in that start of the job (BatchJob::launch)
   int nodes = 1;
-  int idle_nodes = 0;  ///< of these: no mesh of the run takes them
+  /// Those that its job has, where a restart inside it leaves one out; fewer: nodes.
+  int held_nodes = 0;
+  int idle_nodes = 0;  ///< of `nodes`: no mesh of the run takes them
   /// Which numbers of the nodes that its chain asks for ("2-4") leave some idle.
   std::vector<int> idle_with_nodes = {};
   double began_unix_s = 0;

@@ -15,7 +15,8 @@ struct NodeHours {
 
 /// What a run has cost so far, and how much of that brought it no further.
 ///
-/// Attempt i has n_i nodes, holds them from b_i to e_i and makes the steps from f_i to l_i:
+/// Attempt i has n_i nodes (those of its job, also where it leaves one out), holds them from b_i to
+/// e_i and makes the steps from f_i to l_i:
 ///
 ///     used = sum over i of n_i (e_i - b_i)         lost = sum over i of n_i (e_i - t_i)
 ///

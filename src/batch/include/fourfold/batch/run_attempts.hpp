@@ -21,7 +21,8 @@ struct RunAttempt {
   std::int64_t restart = 0;
   std::int64_t launch = 0;  ///< Attempt::launch, as restart is
   int nodes = 1;
-  int idle_nodes = 0;  ///< Attempt::idle_nodes, as the next
+  int held_nodes = 0;  ///< as Attempt has them, and the next two
+  int idle_nodes = 0;
   std::vector<int> idle_with_nodes = {};
   double began_unix_s = 0;
   double until_unix_s = 0;  ///< its end where that was noted, else its last sign of life
