@@ -24,10 +24,17 @@ namespace {
 
 using batch::RunView;
 
+/// Whether no job is to go on with a run that could: there is none, or it has been refused.
+bool is_chain_over(const RunView& view) {
+  const batch::RunAttempt* const last = batch::newest_of_run(view.attempts);
+  return last != nullptr &&
+         (!last->no_next.empty() || (view.refused && view.refused->job == last->next));
+}
+
 /// The code of a run that is over for who watches it.
 std::optional<ExitCode> end_of(const RunView& view, bool chain) {
   const batch::RunVerdict& verdict = view.verdict;
-  const bool goes_on = !is_over(verdict.state) || (chain && verdict.retry);
+  const bool goes_on = !is_over(verdict.state) || (chain && verdict.retry && !is_chain_over(view));
   return goes_on ? std::nullopt : std::optional(verdict.code.value_or(ExitCode::internal));
 }
 

@@ -158,6 +158,16 @@ expect_stdout "runs/a: stopped (code 75)"
 sees 'run["state"] == "stopped" and run["retry"] and run["checkpoint_step"] == run["step"] and run["more_jobs"] is not None'
 expect_exit 75 "$fourfold" watch runs/a
 expect_exit 124 timeout 1 "$fourfold" watch runs/a --chain --interval 0.1
+# A chain without another job is over, and one whose next job was refused.
+cp runs/a/attempts.jsonl as_it_was.jsonl
+for last in '{"event":"end","time":TIME,"job":"42","restart":0,"code":75,"reason":"saved","step":STEP,"retry":true,"no_next":"the last of the 2"}' \
+  '{"event":"end","time":TIME,"job":"42","restart":0,"code":75,"reason":"saved","step":STEP,"retry":true,"next":"43"}
+{"event":"refused","time":LATER,"job":"43","restart":0,"code":93,"reason":"got no further"}'; do
+  last=${last//TIME/$(date +%s)} last=${last//LATER/$(($(date +%s) + 1))}
+  printf '%s\n' "${last//STEP/$(sed -n 's/^  "step": \([0-9]*\),$/\1/p' runs/a/exit.json)}" >>runs/a/attempts.jsonl
+  expect_exit 75 timeout 20 "$fourfold" watch runs/a --chain --interval 0.1
+  cp as_it_was.jsonl runs/a/attempts.jsonl
+done
 touch runs/a/STOP
 expect_exit 0 "$fourfold" status runs/a
 expect_stdout "files        STOP"
