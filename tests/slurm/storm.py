@@ -119,6 +119,7 @@ class Chain:
     def __init__(self, number, rng):
         self.number, self.rng, self.name = number, rng, f"chain{number:02d}"
         self.events = []  # kinds that were meant for it
+        self.verdict = None
         self.shared = set()  # and those that were not, but befell it
 
     def jobs(self, state=None):
@@ -185,6 +186,13 @@ def inject(kind, chain):
     """One event. Whether it could be done."""
     job, nodes = chain.running()
     rng = chain.rng
+
+    def processes(pattern):
+        """They may come in a moment, where the job has just begun."""
+        found = []
+        wait_for(lambda: found.extend(processes_of(job, pattern)) or found, 2)
+        return found
+
     if job is None and kind not in ("slurmctld", "drained", "edited"):
         return False
     if kind in ("TERM", "USR2"):
@@ -194,14 +202,14 @@ def inject(kind, chain):
     if kind == "scancel_full":
         return run("scancel", "--full", f"--signal={rng.choice(['USR1', 'USR2'])}", job).returncode == 0
     if kind == "rank":
-        ranks = processes_of(job, r"^\S*fourfold-train")
+        ranks = processes(r"^\S*fourfold-train")
         return bool(ranks) and kill([rng.choice(ranks)], signal.SIGKILL)
     if kind == "srun":
-        return kill(processes_of(job, r"^srun .*fourfold.* train ")[:1], signal.SIGKILL)
+        return kill(processes(r"^srun .*fourfold.* train ")[:1], signal.SIGKILL)
     if kind == "script":
-        return kill(processes_of(job, r"^(/bin/)?bash .*chain\.sbatch")[:1], signal.SIGKILL)
+        return kill(processes(r"^(/bin/)?bash .*chain\.sbatch")[:1], signal.SIGKILL)
     if kind == "freeze":
-        ranks = processes_of(job, r"^\S*fourfold-train")
+        ranks = processes(r"^\S*fourfold-train")
         if not ranks:
             return False
         rank = rng.choice(ranks)
@@ -331,7 +339,7 @@ def befall(chain, pool, quota):
                 time.sleep(chain.rng.uniform(0, 1.5))
             else:
                 wait_for(lambda: phase() != "end" or chain.is_over(), 20)
-                time.sleep(chain.rng.uniform(0, 2))
+                time.sleep(chain.rng.uniform(0, 1))
             for _ in range(4):  # of a job that ends there may be no rank left to kill
                 if one_event(chain, pool, kinds_for(chain, pool, quota), phase) is not None or phase() == "middle":
                     break
@@ -359,7 +367,14 @@ def worker(numbers, pool, chains):
         except Exception as error:  # pylint: disable=broad-except  # told, and the other chains go on
             note(chain, "driver", "end", False, text=repr(error))
         LIVING.remove(chain)
-        print(f"{chain.name}: {verdict(chain)}; {chain.links()} jobs; got {' '.join(chain.events)}", flush=True)
+        print(f"{chain.name}: {ended(chain)}; {chain.links()} jobs; got {' '.join(chain.events)}", flush=True)
+
+
+def ended(chain):
+    """How it did, asked once: Slurm may give a number that it has forgotten to another job."""
+    if chain.verdict is None:
+        chain.verdict = verdict(chain)
+    return chain.verdict
 
 
 def status_of(chain):
@@ -438,7 +453,7 @@ def main():
     calm = losses("calm/metrics.jsonl")
     finished = 0
     for chain in chains:
-        said = verdict(chain)
+        said = ended(chain)
         if said.startswith("WRONG"):
             broken.append(f"{chain.name}: {said}; got {chain.events}")
         own = losses(f"{chain.name}/metrics.jsonl")
