@@ -97,8 +97,9 @@ class Build:
         lines.append(self.plain(commands))
         for file in self.files_of(target):
             lines.append(f"{self.plain(file)} {self.hash_of(file)}")
-        for path in re.findall(r"-D *\w+=[\\'\"]*(/[^\\'\" ]+)", commands):
-            self.add_path(path, lines, done)
+        for command in commands.splitlines():
+            for path in re.findall(r" -D\w+=[\\'\"]*(/[^\\'\" ]+)", command) if " -c " in command else []:
+                self.add_path(path, lines, done)
 
     def add_path(self, path, lines, done):
         """What a test is told of: a program of this build, a folder of this repository."""
@@ -154,6 +155,9 @@ def passed_folder():
 
 
 def select(folder):
+    kept = os.path.join(folder, "test_keys.json")
+    if os.path.exists(kept):
+        os.unlink(kept)  # those of another build, should this fail
     build, keys, unchanged, here = Build(folder), {}, [], machine()
     for test in build.tests():
         try:
@@ -166,7 +170,7 @@ def select(folder):
                 unchanged.append(test["name"])
         except FileNotFoundError:
             pass
-    with open(os.path.join(folder, "test_keys.json"), "w", encoding="utf-8") as file:
+    with open(kept, "w", encoding="utf-8") as file:
         json.dump(keys, file)
     print("^(" + "|".join(re.escape(name) for name in unchanged) + ")$" if unchanged else "")
     print(f"{len(unchanged)} of {len(keys)} compiled tests have passed as they are", file=sys.stderr)
