@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "earlier_jobs.hpp"
 
-#include "accounting.hpp"
+#include "slurm_answers.hpp"
 
 #include <fourfold/base/batch_job.hpp>
 #include <fourfold/batch/chain.hpp>

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "accounting.hpp"
+#include "slurm_answers.hpp"
 
 #include <fourfold/base/batch_job.hpp>
 #include <fourfold/program/command_output.hpp>

@@ -1,21 +1,17 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "job.hpp"
-
-#include "accounting.hpp"
 #include "chain_run.hpp"
 #include "chosen_start.hpp"
 #include "earlier_jobs.hpp"
+#include "job.hpp"
+#include "this_attempt.hpp"
 
 #include <fourfold/base/batch_job.hpp>
 #include <fourfold/base/clock.hpp>
 #include <fourfold/base/log.hpp>
-#include <fourfold/base/message.hpp>
-#include <fourfold/base/terminal.hpp>
 #include <fourfold/base/whole_path.hpp>
 #include <fourfold/batch/finished_file.hpp>
 #include <fourfold/batch/kept_run.hpp>
-#include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/directory_lease.hpp>
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/program/checkpoint_run_file.hpp>
@@ -26,15 +22,11 @@
 #include <fourfold/telemetry/own_files.hpp>
 #include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/telemetry/status_file.hpp>
-#include <fourfold/train/elastic_mesh.hpp>
 #include <fourfold/train/first_look.hpp>
-#include <fourfold/train/job_allocation.hpp>
 #include <fourfold/train/load_run.hpp>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -43,27 +35,6 @@
 namespace fourfold::job {
 namespace {
 namespace fs = std::filesystem;
-
-/// This start of this job, as Slurm names it.
-batch::Attempt this_attempt() {
-  const BatchJob job = BatchJob::of_this_process();
-  batch::Attempt attempt;
-  attempt.job = job.id.empty() ? "none" : job.id;
-  // Starts of one job belong together; without a job, nothing does.
-  attempt.chain = !job.chain.empty() ? job.chain
-                  : !job.id.empty()  ? job.id
-                                     : fmt::format("none-{:.6f}", unix_time_s());
-  attempt.restart = job.restarts;
-  attempt.launch = job.launch;
-  attempt.nodes = static_cast<int>(train::number_in("SLURM_JOB_NUM_NODES", 1));
-  attempt.held_nodes = static_cast<int>(train::number_in("FOURFOLD_HELD_NODES", 0));
-  attempt.began_unix_s = unix_time_s();
-  return attempt;
-}
-
-batch::AttemptLog log_in(const fs::path& log_dir) {
-  return batch::AttemptLog(telemetry::RunFiles(log_dir).attempts());
-}
 
 /// Both leases that a run needs. What has to be waited for, if somebody has left them behind, is
 /// waited for here, by one process, and once. A start that is refused leaves them as it found them.
@@ -238,19 +209,6 @@ ExitCode begin_run(const Request& request) {
   return ExitCode::finished;
 }
 
-/// Why an exit.json could not have been written; nothing when it could. A run whose disk is full is
-/// killed without a word, but no other start mends that.
-std::optional<UserError> no_room_in(const fs::path& exit_file) {
-  try {
-    io::AtomicFile file(exit_file);
-    file.write(std::string(4096, ' '));
-    file.sync();
-    return std::nullopt;
-  } catch (const UserError& error) {
-    return error;
-  }
-}
-
 }  // namespace
 
 ExitCode begin(const Request& request) {
@@ -260,71 +218,6 @@ ExitCode begin(const Request& request) {
     note_refusal(request, error);
     throw;
   }
-}
-
-ExitCode end(const Request& request) {
-  const fs::path log_dir = runfile::log_dir_of(named_run_file(request), request.overrides);
-  io::refuse_place_in_step(log_dir);
-  telemetry::refuse_foreign_attempts(log_dir);
-  const batch::AttemptLog attempts = log_in(log_dir);
-  batch::Attempt attempt = this_attempt();
-  const batch::AttemptRecords records = attempts.read();
-  const auto holder = telemetry::run_lease_holder(log_dir);
-  if (batch::is_superseded(records.attempts, attempt) ||
-      (holder && holder->replaces(io::LeaseHolder::this_process()))) {  // exit.json is another's
-    const batch::Attempt* const begun = records.find(attempt.start());
-    if (begun == nullptr || !begun->end) {  // the later one may have noted it
-      attempts.end(attempt, {.unix_s = unix_time_s(),
-                             .code = ExitCode::no_progress,
-                             .reason = "a later start of the chain has taken over"});
-    }
-    program::print("superseded\n");
-    return ExitCode::no_progress;
-  }
-  if (const batch::Attempt* const begun = records.find(attempt.start())) {
-    attempt = *begun;
-  }
-  const fs::path exit_file = telemetry::RunFiles(log_dir).exit_status();
-  const BatchJob own = BatchJob::of_this_process();
-  telemetry::ExitRecord left = telemetry::read_exit(exit_file);
-  if (batch::is_of_earlier_start(records.attempts, attempt, left.by)) {
-    left = {};  // it ended while this one took over
-  }
-  const bool has_told = batch::is_since(left, attempt) && left.is_of(own) && left.end;
-  if (has_told && request.preempted) {
-    left.end = batch::preempted(*left.end);
-    telemetry::write_exit_status(exit_file, *left.end);
-  }
-  const bool may_be_killed =
-      request.launcher_code != 0 && !(has_told && batch::has_ended_well(left));
-  batch::AttemptEnd end =
-      request.stopped_by.empty()
-          ? batch::end_of(left, attempt, own, request.launcher_code, unix_time_s(),
-                          {.words = request.launcher_words,
-                           .memory_limit = request.memory_limit,
-                           .accounted = may_be_killed ? ask_accounting(attempt) : std::nullopt})
-          : batch::AttemptEnd{.unix_s = unix_time_s(),
-                              .code = ExitCode::stopped_saved,
-                              .reason = telemetry::stop_reason("", request.stopped_by),
-                              .retry = true};
-  if (const auto error = end.retry && !has_told ? no_room_in(exit_file) : std::nullopt) {
-    end.code = error->code();
-    end.reason = error->what();
-    end.retry = false;
-  }
-  end.next = request.next;
-  end.no_next = request.no_next;
-  attempts.end(attempt, end);
-  forget_refused(records.attempts, attempt);
-  std::string on_one_line = end.reason;  // it comes from a file, and is not to look like more
-  std::ranges::replace(on_one_line, '\n', ' ');
-  log::info(format_message("ended with code {}: {}", static_cast<int>(end.code), on_one_line));
-  if (end.retry) {
-    program::print("again {}\n", fmt::join(end.bad_nodes, ","));
-  } else {
-    program::print("{}\n", end.code == ExitCode::finished ? "finished" : "stop");
-  }
-  return end.code;
 }
 
 }  // namespace fourfold::job
