@@ -95,6 +95,12 @@ number_of() {
   echo "${task:+$(field ArrayJobId "$1")_}${task:-$2}"
 }
 
+# is_cancelled JOB: somebody has cancelled it (scancel): Slurm is clearing it, and names no reason, as its time limit or a node.
+is_cancelled() {
+  local now
+  now=$(facts_of "$1") && [[ $(field JobState "$now") =~ ^(COMPLETING|CANCELLED)$ && -z $(field Reason "$now") && $(field PreemptTime "$now") != 20* ]]
+}
+
 # command_of JOB: the script that was submitted; nothing for one that was no file.
 command_of() {
   local answer errors

@@ -7,6 +7,7 @@
 next='' cluster='' no_next='' head_of_next='' may_go_on=0 seeing=''
 again_s=$(seconds_in FOURFOLD_ASK_AGAIN_S 600) look_s=$(seconds_in FOURFOLD_LOOK_AGAIN_S 60) settle_s=$(seconds_in FOURFOLD_SETTLE_S 15)
 prefer_s=$(seconds_in FOURFOLD_PREFER_S 60)
+cancelled='this job was cancelled before another one was queued'
 
 # ask_sbatch OPTION...: another job of this chain, after this one, with these options of sbatch beside its own; `answer` and `errors` as ask_for.
 ask_sbatch() {
@@ -48,6 +49,14 @@ submit_next() {
   [[ -n $next ]]
 }
 
+# seconds_to_forget: after its end Slurm forgets a job (MinJobAge).
+seconds_to_forget() {
+  local answer='' errors
+  ask scontrol show config
+  answer=$(sed -n 's/^MinJobAge *= *\([0-9]*\) sec$/\1/p' <<<"$answer")
+  echo "${answer:-300}"
+}
+
 # is_next_gone: whether Slurm has forgotten the next job.
 is_next_gone() { [[ -n $next && -z $cluster ]] && is_gone "$next" "$head_of_next"; }
 
@@ -56,6 +65,9 @@ is_next_gone() { [[ -n $next && -z $cluster ]] && is_gone "$next" "$head_of_next
 see_to_next() {
   local waited=0
   trap '' TERM USR1 USR2
+  # One that was cancelled Slurm forgets, too, after MinJobAge.
+  forgets_s=$(seconds_to_forget)
+  [[ $look_s -lt $((forgets_s * 2 / 3)) ]] || look_s=$((forgets_s * 2 / 3))
   until read -r -t 5 -u "$2" _; do
     kill -0 $$ 2>/dev/null || return
     ((waited += 5))
@@ -93,9 +105,12 @@ before_end() {
   fi
   if is_next_gone; then
     no_next="Slurm does not know job $next any more, which was to go on"
-    # Slurm forgets those that were cancelled, too, after MinJobAge (300 s).
-    if [[ $SECONDS -ge 240 ]]; then may_go_on=0; else say "$no_next: submitting another" && may_go_on=1; fi
+    # Slurm forgets those that were cancelled, too.
+    if [[ $SECONDS -ge $(($(seconds_to_forget) * 4 / 5)) ]]; then may_go_on=0; else say "$no_next: submitting another" && may_go_on=1; fi
     next=''
+  fi
+  if [[ -z $next && $may_go_on == 1 ]] && is_cancelled "$SLURM_JOB_ID"; then
+    may_go_on=0 no_next=$cancelled
   fi
   if [[ -z $next && $may_go_on == 1 ]]; then
     for i in 1 2 3; do
@@ -106,9 +121,12 @@ before_end() {
   [[ -z $next || -n $cluster || -z $kept_run ]] || note_run "$next" "$kept_run"
 }
 
-# begin_later JOB SECONDS: it begins no sooner than so long after now.
+# begin_later JOB SECONDS: it begins no sooner than so long after now, or than its user has told.
 begin_later() {
-  local answer errors
+  local answer errors begin
+  begin=$(field StartTime "$(facts_of "$1")")
+  [[ $begin != 20* || $(date --date="$begin" +%s) -le $(($(date +%s) + $2)) || $1 == "${delayed-}" ]] || return 0
+  delayed=$1 # by this script: what it sets next may be sooner
   ask scontrol update "JobId=$1" "StartTime=now+$2" || say "job $1 could not be told to wait for the nodes of this one ($errors)"
 }
 
@@ -134,7 +152,9 @@ prefer_survivors() {
   local answer errors='' facts survivors other limit_s bad
   [[ -n $bad_nodes && -n $fast_dir && $prefer_s != 0 && -z $cluster && ${#successor[@]} -gt 0 && ${successor[0]} != bash ]] || return
   [[ -z $(field ReqNodeList "$own_facts") ]] && limit_s=$(seconds_of_limit "$(field TimeLimit "$own_facts")") || return
-  facts=$(facts_of "$next") || return
+  # One that its user holds, or has begin later, waits for that.
+  facts=$(facts_of "$next") && [[ $(field Reason "$facts") != JobHeld* && $(field Priority "$facts") != 0 ]] || return
+  [[ $(field StartTime "$facts") != 20* ]] || return
   bad=$(field ExcNodeList "$facts")
   survivors=$(comm -23 <(hosts_of "$nodes_at_begin") <(hosts_of "${bad:-$bad_nodes}") | paste -sd, -)
   [[ -n $survivors ]] || return

@@ -2,6 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "arguments.hpp"
 
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
 namespace fourfold::submit {
 namespace {
 
@@ -49,9 +53,11 @@ void describe(CLI::App& command, Arguments& arguments) {
       ->check(program::whole_number(1))
       ->capture_default_str();
   command.add_option("-t,--time", arguments.time, "Time limit of a job, as Slurm writes it")
-      ->type_name("TIME");
-  command.add_option("-p,--partition", arguments.partition, "Partition. Default: the cluster's");
-  command.add_option("-A,--account", arguments.account, "Account");
+      ->type_name("TIME")
+      ->envname("SBATCH_TIMELIMIT");
+  command.add_option("-p,--partition", arguments.partition, "Partition. Default: the cluster's")
+      ->envname("SBATCH_PARTITION");
+  command.add_option("-A,--account", arguments.account, "Account")->envname("SBATCH_ACCOUNT");
   command.add_option("-J,--name", arguments.name,
                      "Name of the job; jobs of a chain have it in common. Default: fourfold- and "
                      "the name of log.dir");
@@ -98,6 +104,21 @@ void describe(CLI::App& command, Arguments& arguments) {
   command.footer(more_help + std::string("EXIT CODES\n") +
                  program::exit_codes_table({ExitCode::usage, ExitCode::config,
                                             ExitCode::cannot_write, ExitCode::no_progress}));
+}
+
+void take_memory_of_environment(Arguments& arguments) {
+  const auto says_memory = [](const std::string& option) { return option.starts_with("--mem"); };
+  if (std::ranges::any_of(arguments.more, says_memory)) {
+    return;
+  }
+  for (const auto& [variable, option] :
+       {std::pair{"SBATCH_MEM_PER_NODE", "--mem"}, {"SBATCH_MEM_PER_CPU", "--mem-per-cpu"}}) {
+    const char* const value = std::getenv(variable);
+    if (value != nullptr && *value != '\0') {
+      arguments.more.push_back(std::string(option) + "=" + value);
+      return;
+    }
+  }
 }
 
 }  // namespace fourfold::submit

@@ -34,4 +34,8 @@ struct Arguments {
 /// The options and the manual page.
 void describe(CLI::App& command, Arguments& arguments);
 
+/// What a job may have of a node's memory by the variables of sbatch (SBATCH_MEM_PER_NODE, ...), as
+/// an option of sbatch, so that it is checked; not where one is given.
+void take_memory_of_environment(Arguments& arguments);
+
 }  // namespace fourfold::submit

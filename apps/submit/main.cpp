@@ -15,6 +15,7 @@
 #include <fourfold/program/print.hpp>
 #include <fourfold/program/run.hpp>
 #include <fourfold/runfile/key_search.hpp>
+#include <fourfold/telemetry/own_files.hpp>
 #include <fourfold/train/first_look.hpp>
 #include <fourfold/train/load_run.hpp>
 #include <fourfold/train/run_inputs.hpp>
@@ -60,6 +61,7 @@ ExitCode make(const submit::Arguments& arguments) {
   runfile::validate_data(effective.config, effective.origins);
   const batch::Submission submission = submit::checked_submission(arguments, effective);
   fourfold::train::look_alone(effective.config, {});
+  fourfold::telemetry::refuse_foreign_files(submission.log_dir, {.config = false});
   const std::string script = batch::script_of(submission);  // refuses what no script can hold
   if (!arguments.go) {
     submit::check_paths(effective, arguments.skips_path_checks);
@@ -98,6 +100,7 @@ int main(int argc, char** argv) {
       return *end;
     }
     fourfold::program::tell_everything();
+    submit::take_memory_of_environment(arguments);
     return make(arguments);
   });
 }

@@ -99,6 +99,7 @@ AttemptEnd end_without_a_word(bool says_running, int launcher_code, double unix_
     end.bad_nodes = missing.nodes;
     return end;
   }
+  constexpr int stopped = static_cast<int>(ExitCode::stopped_saved);
   constexpr int cannot_execute = 126;
   constexpr int not_found = 127;
   if (says_running && is_ours(launcher_code)) {
@@ -111,8 +112,15 @@ AttemptEnd end_without_a_word(bool says_running, int launcher_code, double unix_
         launcher_code == 0 ? std::string("the launcher, too, or it lost its ranks")
                            : format_message("the launcher ended with code {}", launcher_code),
         has_accounts ? "" : "; whether for memory, no accounts say");
-  } else if (constexpr int stopped = static_cast<int>(ExitCode::stopped_saved);
-             launcher_code == stopped || is_stop_signal(launcher_code) ||
+  } else if (const auto first = first_task_end(launcher_words);
+             first && first->is_failure() && tells_exit_code(launcher_words, stopped)) {
+    // srun tells the other ranks to stop then, and these were told before the first step.
+    end.reason =
+        format_message("a rank on {} ended before the first step ({})", first->node, first->how);
+    if (nodes > 1) {
+      end.bad_nodes = {first->node};
+    }
+  } else if (launcher_code == stopped || is_stop_signal(launcher_code) ||
              tells_exit_code(launcher_words, stopped)) {
     end.code = ExitCode::stopped_saved;  // of a finished run that was to go on, or told as it began
     end.reason = "stopped before the first step";

@@ -153,6 +153,25 @@ bool tells_exit_code(std::string_view words, int code) {
   return found;
 }
 
+bool TaskEnd::is_failure() const {
+  // 75 and what a signal for "end soon" ends, before it is listened to.
+  static const std::regex told(
+      "Terminated|User defined signal.*|Exited with exit code (0|75|138|140|143)");
+  return !std::regex_match(how, told);
+}
+
+std::optional<TaskEnd> first_task_end(std::string_view words) {
+  static const std::regex ended("srun: error: " + node_name + ": tasks? [0-9,-]+: (.*)");
+  std::optional<TaskEnd> first;
+  each_line(words, [&](const std::string& line) {
+    std::smatch parts;
+    if (!first && std::regex_match(line, parts, ended)) {
+      first = TaskEnd{.node = parts[1].str(), .how = parts[2].str()};
+    }
+  });
+  return first;
+}
+
 NotStarted not_started(std::string_view words) {
   static const std::regex ended("srun: error: " + node_name +
                                 ": tasks? [0-9,-]+: Exited with exit code (2|13|126|127)");

@@ -69,6 +69,19 @@ for way in --requeue '--chain 3'; do
 done
 sbatch='echo 4711'
 
+# What sbatch would take from the environment is checked, as if it were given.
+SBATCH_PARTITION=night SBATCH_TIMELIMIT=3:00:00 SBATCH_ACCOUNT=physics SBATCH_MEM_PER_NODE=5000 expect_exit 0 "${submit[@]}"
+for line in partition=night time=3:00:00 account=physics mem=5000; do expect_stdout "#SBATCH --$line"; done
+SBATCH_PARTITION=night SBATCH_MEM_PER_NODE=5000 expect_exit 0 "${submit[@]}" --partition day --sbatch=--mem-per-cpu=700
+expect_stdout '#SBATCH --partition=day'
+expect_no_stdout '#SBATCH --mem=5000'
+SBATCH_MEM_PER_NODE=20 expect_exit 78 "${submit[@]}" --go
+expect_stderr 'does not fit'
+# A log.dir with what a start would not write into.
+mkdir -p foreign && echo hi >foreign/metrics.jsonl
+expect_exit 78 "${submit[@]}" --set log.dir=foreign --go
+expect_stderr 'is not a file that fourfold wrote'
+
 # A script that was edited is the user's: it is left as it is, and said so before sbatch is asked.
 squeue=''
 expect_exit 0 "${submit[@]}" --go

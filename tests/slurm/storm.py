@@ -40,6 +40,7 @@ def says(key, pattern, *codes):
 ALLOWED = [
     ("no next job could be queued: the controller was away, or the partition closed, at each of the tries",
      says("no_next", r"sbatch|Slurm does not answer", 75, 85, 86, None), {"slurmctld", "drained"}),
+    ("its last job was cancelled before it had queued another", says("no_next", r"was cancelled before", 75, None), {"scancel"}),
     ("three starts in a row met their end before a checkpoint",
      says("reason", r"got no further", 93), {"rank", "srun", "script", "freeze", "node", "slurmd", "scancel"}),
     ("its last job ended before its script could begin a start", lambda end: end["has_not_begun"], ENDS_AT_ONCE),

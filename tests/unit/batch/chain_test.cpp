@@ -114,6 +114,34 @@ TEST_CASE("a start that was told to end is one though another of its ranks was k
         ExitCode::node_fault);
 }
 
+TEST_CASE("a rank that ends by itself while others start is the one that is told", "[chain]") {
+  const std::string others = "srun: error: node0: tasks 0-1: Exited with exit code 75\n";
+  Attempt on_two = begun;
+  on_two.nodes = 2;
+  for (const char* const how : {"Killed", "Segmentation fault", "Exited with exit code 78",
+                                "Exited with exit code 64", "Illegal instruction (core dumped)"}) {
+    CAPTURE(how);
+    const std::string first = std::string("srun: error: node1: tasks 2-3: ") + how + "\n";
+    for (const int code : {75, 78, 137, 139}) {
+      const AttemptEnd end = end_of({}, on_two, own, code, 9, {.words = first + others});
+      CHECK((end.code == ExitCode::node_fault && end.retry));
+      CHECK(end.bad_nodes == std::vector<std::string>{"node1"});
+      CHECK(end.reason == std::string("a rank on node1 ended before the first step (") + how + ")");
+    }
+    // One that ended after those that were told to stop was ended with them.
+    CHECK(end_of({}, on_two, own, 75, 9, {.words = others + first}).code ==
+          ExitCode::stopped_saved);
+  }
+  // All were told.
+  CHECK(end_of({}, on_two, own, 143, 9,
+               {.words = "srun: error: node1: tasks 2-3: Terminated\n" + others})
+            .code == ExitCode::stopped_saved);
+  // All have refused.
+  CHECK(end_of({}, on_two, own, 78, 9,
+               {.words = "srun: error: node1: tasks 0-3: Exited with exit code 78\n"})
+            .code == ExitCode::config);
+}
+
 TEST_CASE("launches inside a job are no starts of a chain, but may be stuck", "[chain]") {
   std::vector<Attempt> attempts{attempt(10, saved), attempt(20, saved)};
   attempts[1].launch = 1;

@@ -34,6 +34,17 @@ std::optional<MemoryKill> killed_for_memory(std::string_view words);
 /// Whether srun says of a task that it ended by itself with this code, whatever became of others.
 bool tells_exit_code(std::string_view words, int code);
 
+/// How a task ended, as srun tells it: "Segmentation fault", "Exited with exit code 78".
+struct TaskEnd {
+  std::string node = {};
+  std::string how = {};
+  /// Whether it did so by itself: neither told to stop, nor ended for another's sake.
+  bool is_failure() const;
+};
+
+/// The first task of which srun tells its end; the others may have been ended with it.
+std::optional<TaskEnd> first_task_end(std::string_view words);
+
 /// Nodes on which the program could not be started (exit codes 2, 13, 126 and 127 of srun's lines),
 /// or which srun did not reach, and why, where that is said.
 struct NotStarted {
