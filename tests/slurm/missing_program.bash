@@ -15,13 +15,12 @@ printf '#!/bin/bash\nexec "%s" "$@"\n' "$fourfold" >here/fourfold
 chmod +x here/fourfold
 on_node 1 true || { echo "no namespaces can be entered here" && exit 77; }
 
-# begins_without NODE DIR ARGUMENT...: a job of three nodes that has that one among them at first.
+# begins_without NODE DIR REASON: a job of three nodes that has that one among them at first.
 begins_without() {
-  local node=$1 dir=$2 job
-  shift 2
-  job=$(FOURFOLD=$PWD/here/fourfold FOURFOLD_SLURM=$slurm sbatch --parsable --nodes=3 --ntasks-per-node=1 --time=5 "$@" "$slurm/train.sbatch" run.toml --set log.dir="$dir")
+  local node=$1 dir=$2 reason=$3 job
+  job=$(FOURFOLD=$PWD/here/fourfold FOURFOLD_SLURM=$slurm sbatch --parsable --nodes=3 --ntasks-per-node=1 --time=5 "$slurm/train.sbatch" run.toml --set log.dir="$dir")
   expect_job "$job" 120 COMPLETED 0
-  expect grep -q "could not be started on node$node" "$dir/attempts.jsonl"
+  expect grep -q "$reason" "$dir/attempts.jsonl"
   expect grep -q "job $job leaves out node$node" "fourfold-$job.log"
   expect test "$(grep -c '"event":"begin"' "$dir/attempts.jsonl")" -eq 2
   expect grep -qx 'step 8' "$dir/FINISHED"
@@ -30,11 +29,18 @@ sed -i 's/^\[data\]/[mesh]\ndp = 3\n[data]/; s/^global_batch = 8/global_batch = 
 
 expect on_node 1 mount --bind "$PWD/empty" "$PWD/here"
 expect_exit 1 on_node 1 test -e "$PWD/here/fourfold"
-begins_without 1 unmounted
+begins_without 1 unmounted 'could not be started on node1'
 expect grep -q 'No such file or directory' unmounted/attempts.jsonl
 expect on_node 1 umount "$PWD/here"
 expect on_node 2 mount --bind /dev/null "$PWD/here/fourfold"
-begins_without 2 forbidden
+begins_without 2 forbidden 'could not be started on node2'
 expect on_node 2 umount "$PWD/here/fourfold"
+# One that ends by itself there, while the ranks of other nodes wait for it to start: srun tells them to stop.
+# shellcheck disable=SC2016  # of the script
+printf '#!/bin/bash\n[[ $1 != train ]] || { sleep 0.3 && kill -KILL $$; }\nexec "%s" "$@"\n' "$fourfold" >ends_itself
+chmod +x ends_itself
+expect on_node 1 mount --bind "$PWD/ends_itself" "$PWD/here/fourfold"
+begins_without 1 broken 'a rank on node1 ended before the first step (Killed)'
+expect on_node 1 umount "$PWD/here/fourfold"
 
 expectations_met

@@ -76,6 +76,28 @@ expect_job "$job" 60 FAILED 75
 expect test -z "$(squeue --noheader --name=later)"
 told later "no job of the chain goes on with it (job $next, which was to go on, was cancelled)"
 
+# Whoever cancels all jobs of a chain has ended it: also in the first moments of one, before it has queued the next, and where it has none.
+for delay in 0 0.1 0.2 0.3 0.4 0.6; do
+  job=$(chain ends --set train.steps=4000)
+  until_holds 30 is_running "$job" || complain "job $job does not begin: $(squeue)"
+  sleep "$delay"
+  expect scancel --name=ends
+  until_holds 60 no_jobs_of ends || complain "jobs are left: $(squeue)"
+  sleep 2
+  no_jobs_of ends || complain "the chain lives on, cancelled after $delay s: $(squeue; tail -n 5 ends/ends-*.log)"
+done
+occupy
+job=$(FOURFOLD_ASK_AGAIN_S=600 chain alone --set train.steps=4000)
+expect scontrol update PartitionName=test State=DRAIN
+free
+until_holds 60 has_steps alone 5 || complain "the first job does not train: $(squeue)"
+expect scontrol update PartitionName=test State=UP
+expect scancel --name=alone
+until_holds 60 is_over "$job" || complain "job $job goes on: $(squeue)"
+sleep 2
+no_jobs_of alone || complain "the chain lives on: $(squeue)"
+told alone 'no job of the chain goes on with it (this job was cancelled before another one was queued)'
+
 # One that is closed for all of the job's time: it is tried once more at the end, and status says how to go on.
 expect scontrol update PartitionName=test State=UP
 occupy

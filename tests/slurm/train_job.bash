@@ -31,7 +31,7 @@ attempt = run["attempts"][0]
 assert run["state"] == "finished" and run["checkpoint_step"] == 8 and run["node_hours_lost"] == 0, run
 assert (attempt["job"], attempt["nodes"], attempt["to_step"]) == (sys.argv[2], 4, 8), run
 assert 0 <= attempt["began"] + 300 - run["deadline"] < 60, run
-assert abs(run["node_hours_used"] - 4 * (attempt["until"] - attempt["began"]) / 3600) < 1e-9, run' "$output" "$job"
+assert abs(run["node_hours_used"] - 4 * (attempt["until"] - (run["deadline"] - 300)) / 3600) < 1e-9, run' "$output" "$job"
 expect_exit 0 "$fourfold" train run.toml --set train.micro_batch=2 --set log.dir=one
 losses run/metrics.jsonl >several.txt
 losses one/metrics.jsonl >one.txt
