@@ -25,7 +25,7 @@ import xml.etree.ElementTree
 
 WEEK_S = 7 * 24 * 3600
 # What a person sets for programs that tests start.
-ENVIRONMENT = re.compile(r"^(FOURFOLD|OMP|KMP|UCX|MPI|PMI|HDF5|[AULT]B?SAN|LD|CUDA|TMPDIR|LC|LANG)")
+ENVIRONMENT = re.compile(r"^(FOURFOLD|OMP|KMP|UCX|MPI|PMI|HDF5|[AULT]B?SAN|LD|CUDA|LC_|LANG)")
 
 
 class Unknown(Exception):
