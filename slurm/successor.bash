@@ -63,7 +63,7 @@ is_next_gone() { [[ -n $next && -z $cluster ]] && is_gone "$next" "$head_of_next
 # see_to_next FROM TO: looks once whether the next job is still there, and asks for one now and then where there is none, until a line
 # comes through TO, or the script is gone. What becomes of `next` it writes into FROM.
 see_to_next() {
-  local waited=0
+  local waited=0 forgets_s
   trap '' TERM USR1 USR2
   # One that was cancelled Slurm forgets, too, after MinJobAge.
   forgets_s=$(seconds_to_forget)
@@ -87,7 +87,7 @@ see_to_next() {
 # before_end: unless no other start makes sense, there is a next job before this one ends, if there can be one; one that somebody has
 # cancelled is not replaced. Reads `outcome`.
 before_end() {
-  local i
+  local i was=$next
   if [[ -n $seeing ]]; then
     echo ended >&"$to_it"
     until wait "$seeing" || ! kill -0 "$seeing" 2>/dev/null; do :; done
@@ -118,7 +118,7 @@ before_end() {
       [[ $i == 3 ]] || sleep 3
     done
   fi
-  [[ -z $next || -n $cluster || -z $kept_run ]] || note_run "$next" "$kept_run"
+  [[ -z $next || $next == "$was" || -n $cluster || -z $kept_run ]] || note_run "$next" "$kept_run"
 }
 
 # begin_later JOB SECONDS: it begins no sooner than so long after now, or than its user has told.

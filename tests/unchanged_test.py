@@ -105,6 +105,15 @@ def main():
         os.environ["OMP_NUM_THREADS"] = "3"
         expect(unchanged(two), set(), "another environment")
         del os.environ["OMP_NUM_THREADS"]
+        # Nothing is known where there is no dpkg-query, nor kept.
+        path = os.environ["PATH"]
+        os.environ["PATH"] = os.path.join(work, "bin")
+        for program in ("cmake", "ninja", "git", "c++", "cc", "as", "ld", "ar", "ranlib", "ctest"):
+            write(work, "bin/.made", "")
+            os.symlink(shutil.which(program, path=path), os.path.join(work, "bin", program))
+        expect(unchanged(two), set(), "without dpkg-query")
+        test(two)
+        os.environ["PATH"] = path
         # What fails is not kept.
         write(two, "second.cpp", "int main() { return 1; }\n")
         expect(unchanged(two), {"first"}, "before it fails")

@@ -174,6 +174,32 @@ sed -i 's/ReqNodeList=(null)/ReqNodeList=n1,n3/' answers/job-33
 expect_told '[job 7] would leave out n1, but job 33 asks for nodes by name (--nodelist=n1,n3)' leave_out 33 n1
 expect test "$(grep -c '^update' orders)" -eq 2
 
+# A next job waits at least so long, but as its user has told it where that is longer.
+job 34 'JobName=next'
+sed -i 's/StartTime=[^ ]*/StartTime=Unknown/' answers/job-34
+job 35 'JobName=next'
+sed -i 's/StartTime=[^ ]*/StartTime=2099-01-01T00:00:00/' answers/job-35
+later='link=1; . "$0/successor.bash"; begin_later'
+expect_told '' eval "$later 34 5"
+expect grep -qx 'update JobId=34 StartTime=now+5' orders
+expect_told '' eval "$later 35 5"
+expect_exit 1 grep -q 'JobId=35' orders
+# How soon Slurm forgets a job.
+expect_told 300 eval 'link=1; . "$0/successor.bash"; seconds_to_forget'
+printf 'MinJobAge               = 15 sec\nMpiDefault              = none\n' >answers/config-
+expect_told 15 eval 'link=1; . "$0/successor.bash"; seconds_to_forget'
+# Who cancels a job names no reason; its time limit, a failed node, and preemption do.
+for state in 'COMPLETING Reason=None yes' 'CANCELLED Reason=None yes' 'COMPLETING Reason=TimeLimit no' 'COMPLETING Reason=NodeDown no' 'RUNNING Reason=None no'; do
+  rm -f answers/job-36
+  job 36 'JobName=ended'
+  sed -i "s/JobState=RUNNING Reason=None/JobState=${state% *}/" answers/job-36
+  expect_told "${state##* }" eval 'is_cancelled 36 && echo yes || echo no'
+done
+rm -f answers/job-36
+job 36 'JobName=ended' 'PreemptEligibleTime=2026-11-23T10:00:00 PreemptTime=2026-11-23T10:00:01'
+sed -i 's/JobState=RUNNING/JobState=COMPLETING/' answers/job-36
+expect_told no eval 'is_cancelled 36 && echo yes || echo no'
+
 # A site's file may read what is not set, and says which it is by its code when it fails.
 echo 'LD_LIBRARY_PATH=/opt/lib:$NEVER_SET' >site.sh
 FOURFOLD_SITE=./site.sh expect_told 'sourced /opt/lib:' eval 'echo "sourced $LD_LIBRARY_PATH"'

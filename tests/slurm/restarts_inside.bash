@@ -113,6 +113,8 @@ rank0() {
   expect cluster kill-node 1
   goes_on rank0 2 25
   ends_well rank0 4 3 2
+  # The node of the rank that stood still was still the job's.
+  expect grep -q '"launch":1,.*"nodes":3,"held_nodes":4' rank0/attempts.jsonl
   back 1
 }
 
@@ -152,6 +154,24 @@ assert [one["code"] for one in ends] == [85, 0] and "node0" in ends[0]["reason"]
   back 0
 }
 
+guard_step() { squeue --noheader --steps --jobs="$job" --format='%i %j' | sed -n 's/ fourfold-guard$//p' | grep .; }
+has_no_guard() { ! guard_step; }
+
+# A guard that has gone is made anew, and sees the batch script's node fail.
+guard() {
+  submits guard --nodes 2-4 --tasks-per-node 2 --set train.steps=100000
+  until_holds 120 has_steps guard 13 || complain "the run does not come to step 13"
+  expect scancel --signal=KILL "$(guard_step)"
+  until_holds 30 has_no_guard || complain "the guard does not end: $(squeue --steps)"
+  until_holds 60 guard_step || complain "no other guard comes: $(squeue --steps)"
+  expect cluster kill-node 0
+  expect_job "$job" 60 CANCELLED
+  expect grep -q 'node0, where the batch script ran, has failed' "guard/inside-$job.log"
+  expect scancel --name=inside
+  until_holds 60 no_jobs_of inside || complain "a job of the chain is left: $(squeue)"
+  back 0
+}
+
 # A mesh that needs all nodes: the queue's way, too, which gets another node.
 whole() {
   submits whole --nodes 3 --tasks-per-node 2 --set mesh.dp=3
@@ -167,7 +187,7 @@ whole() {
 
 case ${2:-one} in
   one) loses 2 ;;
-  more) loses 1 && loses 3 && rank0 && unnoticed && batch && whole ;;
+  more) loses 1 && loses 3 && rank0 && unnoticed && batch && guard && whole ;;
   *) "$2" ;;
 esac
 expectations_met
