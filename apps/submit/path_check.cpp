@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <string>
@@ -27,6 +28,38 @@ bool can_be_seen(const std::string& name) {
   auto part = whole.begin();
   std::error_code ignored;
   return ++part == whole.end() || fs::exists("/" / *part, ignored);
+}
+
+/// Where the run is to save, if the folder is there or can be made.
+void check_checkpoint_dir(const runfile::EffectiveConfig& effective, bool warns) {
+  const std::string& name = effective.config.checkpoint.dir;
+  fs::path there = whole_path(name);
+  std::error_code ignored;
+  while (there.has_relative_path() &&
+         fs::symlink_status(there, ignored).type() == fs::file_type::not_found) {
+    there = there.parent_path();
+  }
+  const std::string why = !fs::is_directory(there, ignored)           ? "is no folder"
+                          : ::access(there.c_str(), W_OK | X_OK) != 0 ? "may not be written"
+                                                                      : "";
+  if (why.empty()) {
+    return;
+  }
+  if (warns || !can_be_seen(name)) {
+    log::warning(format_message(
+        "checkpoint.dir = \"{}\" cannot be made on this node ({} {}): whether the nodes of the job "
+        "can is not checked",
+        name, there.string(), why));
+    return;
+  }
+  throw UserError(
+      ExitCode::config,
+      runfile::located(
+          format_message(
+              "checkpoint.dir = \"{}\" cannot be made ({} {}); correct the name, or give "
+              "--skip-path-checks where only the job's nodes have it",
+              name, there.string(), why),
+          effective.origins));
 }
 
 }  // namespace
@@ -51,6 +84,7 @@ void check_paths(const runfile::EffectiveConfig& effective, bool warns) {
   };
   look_at("data.train", data.train);
   look_at("data.validation", data.validation);
+  check_checkpoint_dir(effective, warns);
   if (!missing.empty()) {
     throw UserError(
         ExitCode::config,

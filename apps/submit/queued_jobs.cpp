@@ -7,6 +7,7 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
+#include <fourfold/io/directory_lease.hpp>
 
 #include <fmt/format.h>
 
@@ -68,6 +69,30 @@ std::optional<batch::QueuedJob> job_of_run(const std::vector<batch::QueuedJob>& 
   return std::nullopt;
 }
 
+void refuse_or_warn(const batch::Submission& submission, const std::string& found) {
+  if (!submission.beside) {
+    throw UserError(ExitCode::config,
+                    found +
+                        "; of two that run at one time the second is refused: scancel that "
+                        "one, or give --beside where this one is to go on after it");
+  }
+  log::warning(found);
+}
+
+/// A job, of whomever, that saves there now. (A lease alone may be of one whose node has died.)
+void look_for_writer(const batch::Submission& submission) {
+  const auto holder = io::living_holder_of(
+      submission.checkpoint_dir, io::LeaseHolder::this_process(), io::LeaseOptions{}.name);
+  if (!holder || holder->job.empty()) {
+    return;
+  }
+  const auto state = ask({"squeue", "--noheader", "--jobs=" + holder->job, "--format=%T"});
+  if (state && state->is_answer() && state->text.starts_with("RUNNING")) {
+    refuse_or_warn(submission, format_message("job {} saves in checkpoint.dir ({})", holder->job,
+                                              submission.checkpoint_dir.string()));
+  }
+}
+
 }  // namespace
 
 void look_for_queued_jobs(const batch::Submission& submission) {
@@ -88,16 +113,10 @@ void look_for_queued_jobs(const batch::Submission& submission) {
     }
   }
   if (const auto job = job_of_run(*queued, submission.log_dir)) {
-    const std::string found =
-        format_message("job {} of this run is in the queue already ({})", job->number, job->script);
-    if (!submission.beside) {
-      throw UserError(ExitCode::config,
-                      found +
-                          "; of two that run at one time the second is refused: scancel that "
-                          "one, or give --beside where this one is to go on after it");
-    }
-    log::warning(found);
+    refuse_or_warn(submission, format_message("job {} of this run is in the queue already ({})",
+                                              job->number, job->script));
   }
+  look_for_writer(submission);
   for (const batch::QueuedJob& job :
        queued_jobs("--name=" + submission.name).value_or(std::vector<batch::QueuedJob>{})) {
     if (is_folder(std::filesystem::path(job.script).parent_path(), submission.log_dir)) {

@@ -6,8 +6,9 @@
 
 namespace fourfold::submit {
 
-/// Looks whether a job of this run waits or runs, and says so if jobs of the user have the name of
-/// this one, as far as Slurm can be asked.
+/// Looks whether a job of this run waits or runs, or one of another run that saves in the same
+/// checkpoint.dir, and says so if jobs of the user have the name of this one, as far as Slurm can
+/// be asked.
 /// @throws UserError (config) when there is one, unless submission.beside; for a chain also when a
 ///   chain of this run is there, whose script would change under it, or jobs of another run have
 ///   its name: jobs of one name wait for each other

@@ -336,6 +336,7 @@ batch::Submission checked_submission(const Arguments& arguments,
           // The jobs of a chain submit it again: no single job must replace it under them.
           .script = arguments.chain > 0 ? files.chain_script() : files.submit_script(),
           .log_dir = log_dir,
+          .checkpoint_dir = whole_path(effective.config.checkpoint.dir),
           .run_file = whole_path(arguments.run_file),
           .work_folder = fs::current_path(),
           .arguments = train_arguments(arguments),

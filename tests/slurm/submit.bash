@@ -55,6 +55,10 @@ expect_exit 0 "$fourfold" submit run.toml --nodes 1 --tasks-per-node 1 --set 'da
 expect_stderr 'data.train = "gone" is not to be seen on this node'
 expect_exit 0 "$fourfold" submit run.toml --nodes 1 --tasks-per-node 1 --set 'data.train=["/not-mounted-here/tokens"]' --set log.dir=long
 expect_stderr 'data.train = "/not-mounted-here/tokens" is not to be seen on this node'
+touch file
+expect_exit 78 "$fourfold" submit run.toml --nodes 1 --tasks-per-node 1 --set checkpoint.dir=file/below/it --set log.dir=long --go
+expect_stderr "checkpoint.dir = \"file/below/it\" cannot be made ($PWD/file is no folder)"
+expect_exit 0 "$fourfold" submit run.toml --nodes 1 --tasks-per-node 1 --set checkpoint.dir=/not-mounted-here/it --set log.dir=long
 for go in '' --go; do
   # shellcheck disable=SC2086  # none or one word
   expect_exit 78 "$fourfold" submit run.toml --nodes 4 "${mesh[@]}" --set log.dir=sent --set optim.lr=0.5 --set train.steps=9 $go
@@ -106,6 +110,16 @@ until_holds 60 no_jobs_of fourfold-linked || complain "jobs are left: $(squeue)"
 expect grep -q 'saved and stopped: signal' linked/exit.json
 expect test "$(grep -c '"event":"begin"' linked/attempts.jsonl)" -eq 2
 expect grep -q 'the last of the 2 jobs of the chain' linked/fourfold-linked-*.log
+
+# Nor one of another run that would save in the same folder.
+job=$(go --nodes 1 --tasks-per-node 1 --time 5 --set log.dir=apart --set checkpoint.dir=saves --set checkpoint.every_steps=1000000 \
+  --set train.steps=1000000)
+until_holds 60 has_steps apart 2 || complain "it does not train"
+expect_exit 78 "$fourfold" submit run.toml --nodes 1 --tasks-per-node 1 --time 5 --set log.dir=other --set checkpoint.dir=saves --go
+expect_stderr "job $job saves in checkpoint.dir ($PWD/saves)"
+expect test ! -e other
+expect scancel --signal=USR2 "$job"
+expect_job "$job" 60 FAILED 75
 
 # A chain's script is its user's, as it is printed: each job submits the one that was submitted.
 expect_exit 0 "$fourfold" submit run.toml --nodes 1 --tasks-per-node 1 --time 5 --chain 2 --name kept --set log.dir=kept \

@@ -33,6 +33,7 @@ struct Submission {
   std::filesystem::path scripts;  ///< the folder of train.sbatch, absolute
   std::filesystem::path script;   ///< where this one will lie, absolute: a chain submits it again
   std::filesystem::path log_dir;
+  std::filesystem::path checkpoint_dir = {};
   std::string run_file;
   std::filesystem::path work_folder = {};  ///< from which the run file's paths are read; empty: any
   std::vector<std::string> arguments;      ///< of `fourfold train`, behind the run file
