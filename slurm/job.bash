@@ -142,9 +142,18 @@ memory_limit() {
   fi
 }
 
-# is_preempted: Slurm is taking the job's nodes away for another job. It would put this one back into the queue when the
-# grace time is over, but not if the job has ended by itself before.
-is_preempted() { [[ $(field PreemptTime "$(facts_of "${SLURM_JOB_ID-}")") == 20* ]]; }
+# why_slurm_stops: what the run, which has got no more than a signal, cannot know: "preempted" (Slurm is taking the job's nodes away for
+# another job; it would put this one back into the queue when the grace time is over, but not if the job has ended by itself before),
+# "time-limit" (also one that somebody has moved nearer), or nothing.
+why_slurm_stops() {
+  local facts
+  facts=$(facts_of "${SLURM_JOB_ID-}") || facts=''
+  if [[ $(field PreemptTime "$facts") == 20* ]]; then
+    echo preempted
+  elif [[ $end_was_moved == 1 || $(field Reason "$facts") == TimeLimit ]]; then
+    echo time-limit
+  fi
+}
 
 # job_answer WORD... <<<TEXT: of what `fourfold job` prints, what stands from its answer on, which is a line that begins with
 # one of these words. A module or a container that $FOURFOLD is run in may print lines of its own before it.
@@ -182,7 +191,7 @@ take_run_file() {
 # on the nodes that are left: nothing is launched, `fits` is 0.
 # shellcheck disable=SC2034  # for the scripts that source this
 start_run() {
-  local code=0 i answer errors lines overrides=() taken exit_file=''
+  local code=0 i answer errors lines overrides=() taken exit_file='' why gone
   in_peace "$FOURFOLD" job begin ${kept_run:+--kept-run-file "$kept_run"} ${no_next:+--no-next "$no_next"} \
     --tell-files "$@" || { code=$? && outcome=stop && return "$code"; }
   mapfile -t lines < <(job_answer start finished queue <<<"$answer") # "start", the number of tasks, arguments
@@ -229,7 +238,10 @@ start_run() {
       words+=$'\n'${errors:0:8000}
   fi
   [[ -z ${words-} ]] || ended_by+=(--launcher-words "$words" --memory-limit "$(memory_limit)")
-  ! is_preempted || { preempted=1 && ended_by+=(--preempted); }
+  why=$(why_slurm_stops)
+  [[ $why != preempted ]] || preempted=1
+  ended_by+=(${why:+"--$why"})
+  if [[ $code -ne 0 ]] && has_rank_left && gone=$(nodes_gone) && [[ -n $gone ]]; then ended_by+=(--nodes-gone "$gone"); fi
   note_end "$@" "${ended_by[@]}"
 }
 

@@ -4,19 +4,31 @@
 # fourfold as a step of the job, and the signals that come meanwhile; job.bash sources it.
 
 # shellcheck disable=SC2034  # for restart_inside.bash
-is_ending=0 # 1: this script was told to end
+is_ending=0 end_was_moved=0 # 1: this script was told to end; the job ends sooner than the run knows
 
 # shellcheck disable=SC2154  # own_number: of job.bash
 pass_on() { say "SIG$1: passed on" && scancel --signal="$1" "$own_number"; }
 
+# take_term: Slurm sends TERM to the steps as well as to this script; whoever sends it to the script alone (scancel --batch) means the run.
+take_term() {
+  say 'SIGTERM: waiting for fourfold to save'
+  [[ $(field JobState "$(facts_of "$own_number")") != RUNNING ]] || scancel --quiet --signal=TERM "$own_number" 2>/dev/null
+}
+
 # is_end_known: SIGUSR2 is Slurm's warning of the job's end (--signal=B:USR2@120), which it gives up to a minute early, and the run
-# knows that end and leaves as much time as its saves take. An end that somebody has moved nearer meanwhile it does not know.
+# knows that end and leaves as much time as its saves take. An end that somebody has moved nearer meanwhile it does not know: sets
+# `end_was_moved`.
 is_end_known() {
   local now end most_early_s=190
   now=$(date +%s)
-  [[ -n $deadline && $deadline -gt $now && $((deadline - now)) -le $most_early_s ]] || return
+  [[ -n $deadline && $deadline -gt $now ]] || return
   end=$(field EndTime "$(facts_of "$own_number")") && [[ $end == 20* ]] && end=$(date --date="$end" +%s) || return
-  [[ $end -ge $((deadline - 5)) ]] || { say "the job ends at $(date --date="@$end" +%T), earlier than it would have" && return 1; }
+  [[ $((end - now)) -le $most_early_s ]] || return
+  if [[ $end -lt $((deadline - 5)) ]]; then
+    say "the job ends at $(date --date="@$end" +%T), earlier than it would have"
+    end_was_moved=1
+    return 1
+  fi
   say 'SIGUSR2: the job ends soon, as the run knows'
 }
 
@@ -63,7 +75,7 @@ launch() {
   # What is left of a launch on a node that is gone counts as a step that still has its CPUs and memory, unless it was one that overlaps.
   [[ -z ${restarts_inside-} ]] || srun_options+=(--overlap ${nodes_left_out:+--exclude="$nodes_left_out"})
   local -x FOURFOLD_DEADLINE=$deadline
-  trap 'is_ending=1; say "SIGTERM: waiting for fourfold to save"' TERM
+  trap 'is_ending=1; take_term' TERM
   trap 'pass_on USR1' USR1
   trap 'is_end_known || pass_on USR2' USR2
   [[ $told_to_stop != SIGUSR2 ]] || ! is_end_known || told_to_stop=''

@@ -21,6 +21,32 @@ nodes_of() {
   (IFS=, && echo "${found[*]}")
 }
 
+# has_rank_left: the run has told in `exit_file` that a rank has left without a word, and blames no node for that.
+# shellcheck disable=SC2154  # exit_file: of start_run
+has_rank_left() {
+  local told
+  { told=$(tr -d ' \n' <"$exit_file"); } 2>/dev/null
+  [[ $told == *'"code":86,'* && $told == *'"bad_nodes":[]'* ]]
+}
+
+# nodes_gone: those of this job that Slurm has given up, or that srun does not reach, with commas: with one rank on each, nobody in the
+# run can tell whether its node has ended with it.
+nodes_gone() {
+  local answer='' errors='' found
+  [[ ${SLURM_JOB_NUM_NODES:-1} -gt 1 ]] || return 0
+  ask scontrol --oneliner show node "$SLURM_JOB_NODELIST"
+  found=$(sed -nE 's/^NodeName=([^ ]*) .* State=(DOWN|FAIL|[A-Z+]*(\*|NOT_RESPONDING)).*/\1/p' <<<"$answer")
+  if [[ -z $found ]]; then
+    found=$(
+      forget_tasks
+      ask_for 20 srun --export=ALL --mpi=none --overlap --cpus-per-task=1 --gres=none --nodes="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 \
+        --nodelist="$SLURM_JOB_NODELIST" --kill-on-bad-exit=0 --wait=5 --input=none --output=none true
+      sed -nE 's/^srun: error: Task launch for StepId=[0-9.+]+ failed on node ([A-Za-z0-9._-]+): .*/\1/p' <<<"$errors"
+    )
+  fi
+  sort -u <<<"$found" | paste -sd, -
+}
+
 # nodes_that_work FACTS: those on which Slurm may start the job of these facts, now or when they are free: of its partition,
 # its reservation, and with its feature. (A "*" says that a node does not answer.)
 nodes_that_work() {

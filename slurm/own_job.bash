@@ -17,6 +17,9 @@ seconds_in() {
   fi
 }
 
+# forget_tasks: what the job asks for each of its tasks is not for a step that is no part of the run.
+forget_tasks() { unset "${!SLURM_GPUS@}" "${!SLURM_NTASKS@}" "${!SLURM_CPUS@}" SRUN_CPUS_PER_TASK SLURM_DISTRIBUTION SLURM_HINT; }
+
 # ask_for SECONDS COMMAND...: its standard output in `answer`, its standard error in `errors`: a warning or a banner there is no
 # part of an answer. It is asked without what users set for their own eyes (SINFO_FORMAT, ...), and no signal that means the run
 # ends it. Returns its code; 137 when it was ended for giving none within that time (at least 5 s), 141 when it never stopped

@@ -23,11 +23,10 @@ start_guard() {
   stop_guard
   node=$(hosts_of "$1" | grep -vxF "${SLURMD_NODENAME-}" | tail -n 1)
   [[ -n $node && -n ${SLURMD_NODENAME-} ]] || return 0
-  # What the job asks for each of its tasks is not this one's.
   # shellcheck disable=SC2154  # fourfold_slurm: of job.bash
   (
     trap '' TERM USR1 USR2
-    unset "${!SLURM_GPUS@}" "${!SLURM_NTASKS@}" "${!SLURM_CPUS@}" SRUN_CPUS_PER_TASK SLURM_DISTRIBUTION SLURM_HINT
+    forget_tasks
     exec srun --export=ALL --mpi=none --overlap --ntasks=1 --nodes=1 --cpus-per-task=1 --gres=none --nodelist="$node" --job-name=fourfold-guard \
       --input=none --output=/dev/null --quiet bash "$fourfold_slurm/guard.bash"
   ) &

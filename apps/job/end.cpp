@@ -17,6 +17,7 @@
 #include <fourfold/telemetry/log_dir.hpp>
 #include <fourfold/telemetry/own_files.hpp>
 #include <fourfold/telemetry/run_files.hpp>
+#include <fourfold/train/stop_request.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -63,8 +64,8 @@ ExitCode end_replaced(const batch::AttemptLog& attempts, const batch::AttemptRec
   return ExitCode::no_progress;
 }
 
-/// What the run, its launcher and Slurm say of a launch that has ended. A run that was preempted
-/// says so in exit.json from now on.
+/// What the run, its launcher and Slurm say of a launch that has ended. A run that was preempted,
+/// or stopped at a time limit it did not know, says so in exit.json from now on.
 /// @param has_told  set to whether the run itself does
 batch::AttemptEnd end_of_launch(const Request& request, const fs::path& exit_file,
                                 const batch::AttemptRecords& records, const batch::Attempt& attempt,
@@ -75,8 +76,9 @@ batch::AttemptEnd end_of_launch(const Request& request, const fs::path& exit_fil
     left = {};  // it ended while this one took over
   }
   has_told = batch::is_since(left, attempt) && left.is_of(own) && left.end;
-  if (has_told && request.preempted) {
-    left.end = batch::preempted(*left.end);
+  if (has_told && (request.preempted || request.time_limit)) {
+    left.end = batch::stopped_by_slurm(
+        *left.end, request.preempted ? "preempted" : train::name(train::StopReason::deadline));
     telemetry::write_exit_status(exit_file, *left.end);
   }
   const bool may_be_killed =
@@ -84,7 +86,8 @@ batch::AttemptEnd end_of_launch(const Request& request, const fs::path& exit_fil
   return batch::end_of(left, attempt, own, request.launcher_code, unix_time_s(),
                        {.words = request.launcher_words,
                         .memory_limit = request.memory_limit,
-                        .accounted = may_be_killed ? ask_accounting(attempt) : std::nullopt});
+                        .accounted = may_be_killed ? ask_accounting(attempt) : std::nullopt,
+                        .nodes_gone = request.nodes_gone});
 }
 
 /// Of a start of which nothing was launched, too.

@@ -28,6 +28,8 @@ struct Request {
   std::string no_next = {};     ///< why there is none
   std::string stopped_by = {};  ///< the signal that came before anything was launched
   bool preempted = false;       ///< the scheduler wanted the nodes for another job
+  bool time_limit = false;      ///< the scheduler ended the job at its time limit
+  std::vector<std::string> nodes_gone = {};  ///< of the job, that do not answer Slurm
 };
 
 /// Prints "start" when the run should be started, "finished" when there is nothing left to do, and

@@ -110,6 +110,14 @@ int main(int argc, char** argv) {
       ->type_name("JOB");
   end->add_flag("--preempted", request.preempted,
                 "The scheduler took the nodes for another job; exit.json says so then");
+  end->add_flag("--time-limit", request.time_limit,
+                "The scheduler ended the job at its time limit; exit.json says so then")
+      ->excludes("--preempted");
+  end->add_option("--nodes-gone", request.nodes_gone,
+                  "Nodes of the job that do not answer Slurm, with commas: a rank that has left "
+                  "without a word has gone with its node then, which is left out")
+      ->type_name("NODES")
+      ->delimiter(',');
   command.footer(more_help);
   return fourfold::program::run("fourfold job", [&] {
     if (const auto stop = fourfold::program::parse(command, argc, argv)) {

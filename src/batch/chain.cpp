@@ -152,6 +152,18 @@ AttemptEnd end_without_a_word(bool says_running, int launcher_code, double unix_
   return end;
 }
 
+/// A rank that has left without a word, and was the only one on its node, may have gone with it.
+AttemptEnd with_nodes_gone(AttemptEnd end, const std::vector<std::string>& gone, int nodes) {
+  if (end.code == ExitCode::hang && end.bad_nodes.empty() && !gone.empty() &&
+      std::ssize(gone) < nodes) {
+    end.code = ExitCode::node_fault;
+    end.reason += format_message("; {} {} not answer Slurm", fmt::join(gone, ", "),
+                                 gone.size() == 1 ? "does" : "do");
+    end.bad_nodes = gone;
+  }
+  return end;
+}
+
 /// By the words, which are there at once, and the accounting, which knows what the largest took.
 std::optional<MemoryKill> memory_kill(const LauncherSaid& said, const Attempt& attempt) {
   std::optional<MemoryKill> kill = killed_for_memory(said.words);
@@ -272,12 +284,13 @@ AttemptEnd end_of(const telemetry::ExitRecord& left, const Attempt& attempt, con
     return ended_for_memory(*kill, said.memory_limit, unix_s);
   }
   if (is_own && left.end) {
-    return {.unix_s = unix_s,
-            .code = left.end->code,
-            .reason = left.end->reason,
-            .step = left.end->step,
-            .retry = telemetry::worth_retrying(left.end->code) && !left.end->hold,
-            .bad_nodes = left.end->bad_nodes};
+    return with_nodes_gone({.unix_s = unix_s,
+                            .code = left.end->code,
+                            .reason = left.end->reason,
+                            .step = left.end->step,
+                            .retry = telemetry::worth_retrying(left.end->code) && !left.end->hold,
+                            .bad_nodes = left.end->bad_nodes},
+                           said.nodes_gone, attempt.nodes);
   }
   if (attempt.refused) {
     return {.unix_s = unix_s, .code = attempt.refused->code, .reason = attempt.refused->reason};
@@ -318,9 +331,9 @@ AttemptEnd end_before_begin(const AccountedStart& job) {
           .retry = true};
 }
 
-telemetry::ExitStatus preempted(telemetry::ExitStatus status) {
+telemetry::ExitStatus stopped_by_slurm(telemetry::ExitStatus status, std::string_view why) {
   if (status.code == ExitCode::stopped_saved && !status.hold) {
-    status.reason = telemetry::stop_reason(status.checkpoint.value_or(""), "preempted");
+    status.reason = telemetry::stop_reason(status.checkpoint.value_or(""), why);
   }
   return status;
 }

@@ -40,12 +40,13 @@ done
 
 # While it trains: to the steps, to the script alone, to both.
 for how in '' --batch --full; do
-  for told in USR2 USR1; do
+  for told in USR2 USR1 TERM; do
+    [[ $how$told != --fullTERM ]] || continue # as the docs say, see below
     job=$(trains "trains$how$told")
     until_holds 60 has_steps "trains$how$told" 5 || complain "the run does not train: $(cat "fourfold-$job.log")"
     expect scancel ${how:+"$how"} --signal="$told" "$job"
     expect_job "$job" 60 FAILED 75
-    [[ $how != --batch ]] || expect says "SIG$told: passed on"
+    [[ $how != --batch ]] || expect says "SIG$told: $([[ $told == TERM ]] && echo 'waiting for fourfold to save' || echo 'passed on')"
     expect grep -q '"code": 75' "trains$how$told/exit.json"
   done
 done
@@ -53,6 +54,16 @@ done
 # What srun would make of TERM the docs say, with the command that is meant.
 # shellcheck disable=SC2016
 expect grep -q -- 'Not `scancel --full --signal=TERM`: that reaches `srun`, which kills all ranks' "$SOURCE_DIR/docs/slurm.md"
+
+# An end that somebody moves so near that nothing warns of it is a time limit all the same.
+for how in TimeLimit=1 EndTime=now; do
+  job=$(trains "moved$how")
+  until_holds 60 has_steps "moved$how" 5 || complain "the run does not train: $(cat "fourfold-$job.log")"
+  expect scontrol update "JobId=$job" "$how"
+  until_holds 150 is_over "$job" || complain "job $job is not over"
+  expect grep -q '"reason": "saved and stopped: time limit"' "moved$how/exit.json"
+  expect grep -q '"event":"end".*"code":75.*saved and stopped: time limit' "moved$how/attempts.jsonl"
+done
 
 # A batch script that is killed leaves nothing in the folder for temporary files.
 job=$(trains killed)

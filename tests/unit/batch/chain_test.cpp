@@ -165,22 +165,46 @@ TEST_CASE("exit.json is believed over the launcher", "[chain]") {
   CHECK_FALSE(end_of(told(held), begun, own, 75, 5).retry);
 }
 
-TEST_CASE("a run that was preempted says so", "[chain]") {
+TEST_CASE("a rank that was alone on a node that does not answer has gone with it", "[chain]") {
+  Attempt on_three = begun;
+  on_three.nodes = 3;
+  const ExitStatus left_us{.code = ExitCode::hang, .reason = "hang: rank 1 has ended", .step = 7};
+  const auto end = [&](const ExitStatus& status, std::vector<std::string> gone) {
+    return end_of(told(status), on_three, own, 137, 9, {.nodes_gone = std::move(gone)});
+  };
+  CHECK(end(left_us, {}) == AttemptEnd{9, ExitCode::hang, left_us.reason, 7, true});
+  CHECK(
+      end(left_us, {"n2"}) ==
+      AttemptEnd{
+          9, ExitCode::node_fault, left_us.reason + "; n2 does not answer Slurm", 7, true, {"n2"}});
+  CHECK(end(left_us, {"n1", "n2"}).bad_nodes.size() == 2);
+  // All of them: it is Slurm that does not answer.
+  CHECK(end(left_us, {"n1", "n2", "n3"}).code == ExitCode::hang);
+  ExitStatus named = left_us;
+  named.bad_nodes = {"n1"};
+  CHECK(end(named, {"n2"}).bad_nodes == named.bad_nodes);
+  const ExitStatus saved_it{.code = ExitCode::stopped_saved, .reason = "saved", .step = 7};
+  CHECK(end(saved_it, {"n2"}).bad_nodes.empty());
+}
+
+TEST_CASE("a run that was preempted, or is at its time limit, says so", "[chain]") {
   const ExitStatus status{.code = ExitCode::stopped_saved,
                           .reason = "saved and stopped: SIGTERM (cancelled, or what it may be)",
                           .step = 7,
                           .checkpoint = "c/step-7"};
   ExitStatus expected = status;
   expected.reason = "saved and stopped: preempted";
-  CHECK(preempted(status) == expected);
+  CHECK(stopped_by_slurm(status, "preempted") == expected);
+  expected.reason = "saved and stopped: time limit";
+  CHECK(stopped_by_slurm(status, "time limit") == expected);
   ExitStatus early = status;
   early.checkpoint = "";
-  CHECK(preempted(early).reason == "stopped before the first step: preempted");
+  CHECK(stopped_by_slurm(early, "preempted").reason == "stopped before the first step: preempted");
   ExitStatus held{
       .code = ExitCode::stopped_saved, .reason = "saved and stopped: STOP", .hold = true};
-  CHECK(preempted(held) == held);
+  CHECK(stopped_by_slurm(held, "preempted") == held);
   const ExitStatus failed{.code = ExitCode::cannot_write, .reason = "disk: full"};
-  CHECK(preempted(failed) == failed);
+  CHECK(stopped_by_slurm(failed, "preempted") == failed);
 }
 
 TEST_CASE("a start behind which the chain has begun another decides nothing", "[chain]") {

@@ -54,6 +54,8 @@ struct LauncherSaid {
   std::string words = {};
   std::string memory_limit = {};  ///< of the job on a node, and who set it; for messages
   std::optional<AccountedStart> accounted = {};  ///< by Slurm's accounting; nothing: not known
+  /// Nodes of the job that do not answer Slurm, asked where a rank has left without a word.
+  std::vector<std::string> nodes_gone = {};
 };
 
 /// How an attempt ended, from what it left and what its launcher said, which is trusted less: a
@@ -61,7 +63,8 @@ struct LauncherSaid {
 ///
 /// 0. that processes were ended for the memory they took, unless the run has finished or saved:
 ///    what the other ranks tell is that one is gone;
-/// 1. the end in an exit.json that this attempt wrote;
+/// 1. the end in an exit.json that this attempt wrote (a rank that has left without a word, on one
+///    of several nodes that does not answer any more, has gone with it: a fault of the node);
 /// 2. what `fourfold train` noted when it refused the start;
 /// 3. an exit.json by which another job has trained since this attempt began: not worth another
 ///    start then;
@@ -96,8 +99,9 @@ bool has_ended_well(const telemetry::ExitRecord& record);
 /// Whether an exit.json was written since the attempt began.
 bool is_since(const telemetry::ExitRecord& left, const Attempt& attempt);
 
-/// A run that was told to stop knows the signal; the batch script knows that it was preempted.
+/// A run that was told to stop knows the signal; the batch script knows what Slurm sent it
+/// for: "preempted", "time limit".
 /// @return the same with that reason, if it saved and stopped, and not for a STOP file
-telemetry::ExitStatus preempted(telemetry::ExitStatus status);
+telemetry::ExitStatus stopped_by_slurm(telemetry::ExitStatus status, std::string_view why);
 
 }  // namespace fourfold::batch
