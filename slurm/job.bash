@@ -105,6 +105,8 @@ kept_run=$(kept_run_of "$own_number")
 deadline=${FOURFOLD_DEADLINE:-${SLURM_JOB_END_TIME-}}
 export -n FOURFOLD_DEADLINE
 [[ $deadline =~ ^[0-9]+$ && $deadline -gt $(date +%s) ]] || deadline=''
+# shellcheck disable=SC2034  # for launch.bash
+deadline_was_given=${deadline:+${FOURFOLD_DEADLINE:+1}}
 if [[ -z $deadline ]] && end=$(field EndTime "$own_facts") && [[ $end == 20* ]]; then
   deadline=$(date --date="$end" +%s)
 fi

@@ -9,11 +9,43 @@ is_ending=0 end_was_moved=0 # 1: this script was told to end; the job ends soone
 # shellcheck disable=SC2154  # own_number: of job.bash
 pass_on() { say "SIG$1: passed on" && scancel --signal="$1" "$own_number"; }
 
+# take_moved_end: what see_to_end has told.
+take_moved_end() {
+  local job restarts end
+  [[ -n ${end_file-} && -r $end_file ]] && read -r job restarts end <"$end_file" || return 0
+  [[ $job != "$SLURM_JOB_ID" || $restarts != "${SLURM_RESTART_COUNT:-0}" || ! $end =~ ^[0-9]{1,12}$ ]] || deadline=$end
+}
+
 # take_term: Slurm sends TERM to the steps as well as to this script; whoever sends it to the script alone (scancel --batch) means the run.
 take_term() {
   say 'SIGTERM: waiting for fourfold to save'
   [[ $(field JobState "$(facts_of "$own_number")") != RUNNING ]] || scancel --quiet --signal=TERM "$own_number" 2>/dev/null
 }
+
+# end_of_job: when it ends by now, in seconds since 1970; fails where Slurm does not say.
+end_of_job() {
+  local end
+  end=$(field EndTime "$(facts_of "$own_number")") && [[ $end == 20* ]] && date --date="$end" +%s
+}
+
+# see_to_end FILE: an end that somebody moves later is told by this file to the run, which looks for it when its end is near, and to this
+# script, until that is gone.
+see_to_end() {
+  local waited=0 known=$deadline end never
+  trap '' TERM USR1 USR2
+  exec {never}<> <(:)
+  while ! read -r -t 5 -u "$never" _ && kill -0 $$ 2>/dev/null; do
+    ((waited += 5))
+    [[ $waited -ge $look_at_end_s ]] || continue
+    waited=0
+    end=$(end_of_job) || continue
+    [[ $end -gt $((known + 5)) ]] || continue
+    known=$end
+    say "the job ends at $(date --date="@$end" '+%F %T'), later than it would have"
+    { echo "$SLURM_JOB_ID ${SLURM_RESTART_COUNT:-0} $end" >"$1.new" && mv -f -- "$1.new" "$1"; } 2>/dev/null
+  done
+}
+look_at_end_s=$(seconds_in FOURFOLD_LOOK_AT_END_S 300)
 
 # is_end_known: SIGUSR2 is Slurm's warning of the job's end (--signal=B:USR2@120), which it gives up to a minute early, and the run
 # knows that end and leaves as much time as its saves take. An end that somebody has moved nearer meanwhile it does not know: sets
@@ -21,8 +53,8 @@ take_term() {
 is_end_known() {
   local now end most_early_s=190
   now=$(date +%s)
-  [[ -n $deadline && $deadline -gt $now ]] || return
-  end=$(field EndTime "$(facts_of "$own_number")") && [[ $end == 20* ]] && end=$(date --date="$end" +%s) || return
+  take_moved_end
+  [[ -n $deadline && $deadline -gt $now ]] && end=$(end_of_job) || return
   [[ $((end - now)) -le $most_early_s ]] || return
   if [[ $end -lt $((deadline - 5)) ]]; then
     say "the job ends at $(date --date="@$end" +%T), earlier than it would have"
@@ -84,6 +116,15 @@ launch() {
     say "$told_to_stop: the run is not launched"
     return 75
   fi
+  local end_file=${exit_file:+${exit_file%/*}/.job-end} seeing_to_end=''
+  if [[ -n $end_file ]]; then
+    rm -f -- "$end_file" "$end_file.new"
+    if [[ -n $deadline && -z $deadline_was_given && -n ${SLURM_JOB_ID-} ]]; then
+      see_to_end "$end_file" &
+      seeing_to_end=$!
+      disown "$seeing_to_end"
+    fi
+  fi
   # A signal ends `wait` before the step has ended, and if srun ends at that moment its code is lost: a process that no
   # signal ends writes it into a pipe, which has no name that could stay behind.
   exec {said}<> <(:)
@@ -98,6 +139,11 @@ launch() {
   } &
   local step=$!
   wait_for_step "$step" "$said" && code=0 || code=$?
+  if [[ -n $seeing_to_end ]]; then
+    kill -KILL "$seeing_to_end" 2>/dev/null
+    take_moved_end
+    rm -f -- "$end_file" "$end_file.new"
+  fi
   # Slurm sends TERM again when a node has failed, or the job's time is over: how the run ended is noted all the same. What may be
   # launched again keeps them.
   if may_restart_inside "$code"; then keep_signals; else trap '' TERM USR1 USR2; fi

@@ -1,11 +1,13 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/batch_job.hpp>
 #include <fourfold/base/clock.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/text.hpp>
 #include <fourfold/io/fence.hpp>
+#include <fourfold/io/line_follower.hpp>
 #include <fourfold/telemetry/human_text.hpp>
 #include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/train/stop_request.hpp>
@@ -19,6 +21,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <limits>
+#include <sstream>
 #include <string>
 #include <utility>
 
@@ -173,19 +176,51 @@ StopReason StopRequest::stop_before_first_step(comm::Communicator& world, double
   return static_cast<StopReason>(comm::all_reduce_scalar(world, reason, comm::ReduceOp::max));
 }
 
+std::optional<std::int64_t> StopRequest::moved_end(double needed_s) {
+  constexpr double least_early_s = 120;
+  constexpr double between_looks_s = 5;
+  const double now_s = unix_time_s();
+  const double early_s = std::max(least_early_s, 2 * needed_s);
+  if (*deadline_unix_s_ - now_s > needed_s + early_s || now_s < look_again_unix_s_) {
+    return std::nullopt;
+  }
+  look_again_unix_s_ = now_s + between_looks_s;
+  constexpr std::uint64_t most_bytes = 200;
+  const auto text = io::text_if_readable(telemetry::RunFiles(run_directory_).job_end(), most_bytes);
+  std::istringstream words(text.value_or(""));
+  BatchJob of;
+  std::int64_t end_unix_s = 0;
+  words >> of.id >> of.restarts >> end_unix_s;
+  const BatchJob own = BatchJob::of_this_process();
+  const bool is_later = words && of.id == own.id && of.restarts == own.restarts &&
+                        static_cast<double>(end_unix_s) > *deadline_unix_s_;
+  return is_later ? std::optional(end_unix_s) : std::nullopt;
+}
+
 void StopRequest::begin_poll(comm::Communicator& world, double needed_s) {
   const bool first_rank = world.rank() == 0;
+  std::int64_t moved_end_unix_s = 0;
+  if (const auto end = first_rank && deadline_unix_s_ ? moved_end(needed_s) : std::nullopt) {
+    moved_end_unix_s = *end;
+    log::info(format_message("the job's end was moved: it ends in {}",
+                             telemetry::duration_text(static_cast<double>(*end) - unix_time_s())));
+  }
   const StopReason reason = local_reason(first_rank, needed_s);
   const bool saves = first_rank && reason != StopReason::superseded && takes_save_file();
   // A rank that asks to stop may hide that the first one asks to save; who stops saves.
-  asked_ = 2 * static_cast<std::int64_t>(reason) + (saves ? 1 : 0);
-  reduction_ = world.host().all_reduce(TensorView(&asked_, {1}), comm::ReduceOp::max, {});
+  const std::int64_t asked = 2 * static_cast<std::int64_t>(reason) + (saves ? 1 : 0);
+  reduced_ = {asked, moved_end_unix_s};
+  reduction_ = world.host().all_reduce(TensorView(reduced_.data(), {2}), comm::ReduceOp::max, {});
 }
 
 Asked StopRequest::finish_poll() {
   reduction_.wait({});
   reduction_ = comm::Work{};
-  return {.stop = static_cast<StopReason>(asked_ / 2), .save = asked_ % 2 != 0};
+  const auto [asked, moved_end_unix_s] = reduced_;
+  if (moved_end_unix_s > 0) {
+    deadline_unix_s_ = static_cast<double>(moved_end_unix_s);
+  }
+  return {.stop = static_cast<StopReason>(asked / 2), .save = asked % 2 != 0};
 }
 
 double time_needed_s(const TimesSoFar& times) {

@@ -65,6 +65,19 @@ for how in TimeLimit=1 EndTime=now; do
   expect grep -q '"event":"end".*"code":75.*saved and stopped: time limit' "moved$how/attempts.jsonl"
 done
 
+# One that is moved later is made use of, by all ranks.
+job=$(FOURFOLD_LOOK_AT_END_S=5 sbatch --parsable --nodes=2 --ntasks=2 --time=1 "$slurm/train.sbatch" run.toml --set train.steps=1000000 \
+  --set log.dir=later)
+until_holds 60 has_steps later 5 || complain "the run does not train: $(cat "fourfold-$job.log")"
+expect scontrol update "JobId=$job" TimeLimit=20
+until_holds 30 says "the job's end was moved: it ends in 1" || complain "the run does not know its end: $(cat "fourfold-$job.log")"
+sleep 60
+is_running "$job" || complain "job $job has ended at its first end: $(cat "fourfold-$job.log")"
+expect scancel --signal=USR2 "$job"
+expect_job "$job" 60 FAILED 75
+expect grep -q '"reason": "saved and stopped: signal"' later/exit.json
+expect test ! -e later/.job-end
+
 # A batch script that is killed leaves nothing in the folder for temporary files.
 job=$(trains killed)
 until_holds 60 has_steps killed 5 || complain "the run does not train: $(cat "fourfold-$job.log")"

@@ -3,6 +3,7 @@
 #include "captured_log.hpp"
 #include "scratch_folder.hpp"
 
+#include <fourfold/base/clock.hpp>
 #include <fourfold/base/tensor_view.hpp>
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/kernels/matmul.hpp>
@@ -19,11 +20,13 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <string>
 #include <thread>
@@ -117,6 +120,41 @@ TEST_CASE("all ranks stop when the deadline of one comes too near", "[stop_reque
     stopped += request.poll(world, needed_s).stop == StopReason::deadline ? 1 : 0;
   });
   CHECK(stopped == 3);
+}
+
+TEST_CASE("an end of the job that was moved later is every rank's", "[stop_request]") {
+  const fourfold::harness::ScratchFolder folder;
+  const std::filesystem::path file = fourfold::telemetry::RunFiles(folder.path()).job_end();
+  const auto tell = [&](const std::string& text) { std::ofstream(file) << text; };
+  ::setenv("SLURM_JOB_ID", "71", 1);
+  ::setenv("SLURM_RESTART_COUNT", "2", 1);
+  const double ends_s = std::floor(fourfold::unix_time_s()) + 30;
+  const std::string later = std::to_string(static_cast<long>(ends_s) + 500);
+  const auto asked = [&](double needed_s) {
+    std::array<StopReason, 3> found{};
+    fourfold::comm::run_ranks(3, [&](fourfold::comm::Communicator& world) {
+      train::StopRequest request(folder.path(), ends_s);
+      (void)request.poll(world, 1);
+      found.at(static_cast<std::size_t>(world.rank())) = request.poll(world, needed_s).stop;
+    });
+    CHECK(found[0] == found[1]);
+    CHECK(found[0] == found[2]);
+    return found[0];
+  };
+  CHECK(asked(100) == StopReason::deadline);
+  tell("71 2 " + later + "\n");
+  CHECK(asked(100) == StopReason::none);
+  CHECK(asked(600) == StopReason::deadline);
+  // Of an earlier start, of another job, sooner, and what is nothing.
+  for (const std::string& other :
+       {"71 1 " + later, "72 2 " + later, std::string("71 2 1000"), std::string("71 2 soon"),
+        std::string("71 2 99999999999999999999"), std::string("\0\0", 2), std::string(5000, '7')}) {
+    CAPTURE(other);
+    tell(other);
+    CHECK(asked(100) == StopReason::deadline);
+  }
+  ::unsetenv("SLURM_JOB_ID");
+  ::unsetenv("SLURM_RESTART_COUNT");
 }
 
 TEST_CASE("a STOP file stops all ranks", "[stop_request]") {

@@ -21,6 +21,9 @@ class RunFiles {
   std::filesystem::path exit_status() const { return log_dir_ / "exit.json"; }
   std::filesystem::path finished() const { return log_dir_ / "FINISHED"; }
   std::filesystem::path hang() const { return log_dir_ / "hang.json"; }
+  /// Written by the batch script when the end of its job was moved later: the job, its restarts,
+  /// and the end in seconds since 1970.
+  std::filesystem::path job_end() const { return log_dir_ / ".job-end"; }
   std::filesystem::path metrics() const { return log_dir_ / "metrics.jsonl"; }
   std::filesystem::path report() const { return log_dir_ / "report.html"; }
   /// Made by a person who wants a checkpoint behind the step that is being made. The run removes

@@ -4,6 +4,7 @@
 
 #include <fourfold/comm/communicator.hpp>
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -53,12 +54,13 @@ class StopSignals {
 class StopRequest {
  public:
   /// @param run_directory  where STOP and SAVE are looked for, by rank 0
-  /// @param deadline_unix_s  when the job ends; FOURFOLD_DEADLINE or SLURM_JOB_END_TIME
+  /// @param deadline_unix_s  when the job ends; FOURFOLD_DEADLINE or SLURM_JOB_END_TIME. When that
+  ///   is near rank 0 looks for RunFiles::job_end(), by which the batch script tells a later one
   /// @param holds_run  whether this start may still write there, asked by rank 0; empty: always
   StopRequest(std::filesystem::path run_directory, std::optional<double> deadline_unix_s,
               std::function<bool()> holds_run = {});
 
-  /// Collective; the same answer on all ranks. A host round trip of eight bytes.
+  /// Collective; the same answer on all ranks. A host round trip of sixteen bytes.
   /// @param needed_s  time that one more step and a save will take, this rank's estimate
   Asked poll(comm::Communicator& world, double needed_s);
   /// The same before the first step: a SAVE file stays where it is.
@@ -70,12 +72,14 @@ class StopRequest {
  private:
   StopReason local_reason(bool first_rank, double needed_s) const;
   bool takes_save_file();
+  std::optional<std::int64_t> moved_end(double needed_s);
 
   std::filesystem::path run_directory_;
   std::optional<double> deadline_unix_s_;
   std::function<bool()> holds_run_;
-  bool save_file_stays_ = false;  ///< it cannot be removed, and was obeyed
-  std::int64_t asked_ = 0;        ///< of this rank, then of all
+  bool save_file_stays_ = false;           ///< it cannot be removed, and was obeyed
+  double look_again_unix_s_ = 0;           ///< for a job's end that was moved
+  std::array<std::int64_t, 2> reduced_{};  ///< what this rank asks and a moved end; then of all
   comm::Work reduction_;
 };
 
