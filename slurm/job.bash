@@ -243,7 +243,7 @@ start_run() {
   why=$(why_slurm_stops)
   [[ $why != preempted ]] || preempted=1
   ended_by+=(${why:+"--$why"})
-  if [[ $code -ne 0 ]] && has_rank_left && gone=$(nodes_gone) && [[ -n $gone ]]; then ended_by+=(--nodes-gone "$gone"); fi
+  if [[ $code -ne 0 ]] && may_lack_node && gone=$(nodes_gone) && [[ -n $gone ]]; then ended_by+=(--nodes-gone "$gone"); fi
   note_end "$@" "${ended_by[@]}"
 }
 

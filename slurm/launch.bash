@@ -16,6 +16,13 @@ take_moved_end() {
   [[ $job != "$SLURM_JOB_ID" || $restarts != "${SLURM_RESTART_COUNT:-0}" || ! $end =~ ^[0-9]{1,12}$ ]] || deadline=$end
 }
 
+# forget_moved_end: removes `end_file`, which a script that was killed may have left. Fails where there is a file that says something else: it
+# is somebody's.
+forget_moved_end() {
+  [[ -L $end_file || -L $end_file.new ]] && return 1
+  [[ ! -e $end_file || $(head -c 200 -- "$end_file" 2>/dev/null) =~ ^[^[:space:]]+\ [0-9]+\ [0-9]+$ ]] && rm -f -- "$end_file" "$end_file.new" 2>/dev/null
+}
+
 # take_term: Slurm sends TERM to the steps as well as to this script; whoever sends it to the script alone (scancel --batch) means the run.
 take_term() {
   say 'SIGTERM: waiting for fourfold to save'
@@ -117,8 +124,7 @@ launch() {
     return 75
   fi
   local end_file=${exit_file:+${exit_file%/*}/.job-end} seeing_to_end=''
-  if [[ -n $end_file ]]; then
-    rm -f -- "$end_file" "$end_file.new"
+  if [[ -n $end_file ]] && forget_moved_end; then
     if [[ -n $deadline && -z $deadline_was_given && -n ${SLURM_JOB_ID-} ]]; then
       see_to_end "$end_file" &
       seeing_to_end=$!
@@ -142,7 +148,7 @@ launch() {
   if [[ -n $seeing_to_end ]]; then
     kill -KILL "$seeing_to_end" 2>/dev/null
     take_moved_end
-    rm -f -- "$end_file" "$end_file.new"
+    forget_moved_end
   fi
   # Slurm sends TERM again when a node has failed, or the job's time is over: how the run ended is noted all the same. What may be
   # launched again keeps them.

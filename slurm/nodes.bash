@@ -21,12 +21,13 @@ nodes_of() {
   (IFS=, && echo "${found[*]}")
 }
 
-# has_rank_left: the run has told in `exit_file` that a rank has left without a word, and blames no node for that.
+# may_lack_node: the run has told in `exit_file` that a rank has left without a word, and blames no node for that; or it still says
+# that it runs.
 # shellcheck disable=SC2154  # exit_file: of start_run
-has_rank_left() {
+may_lack_node() {
   local told
   { told=$(tr -d ' \n' <"$exit_file"); } 2>/dev/null
-  [[ $told == *'"code":86,'* && $told == *'"bad_nodes":[]'* ]]
+  [[ $told == *'"bad_nodes":[]'* && $told =~ \"code\":(86|null), ]]
 }
 
 # nodes_gone: those of this job that Slurm has given up, or that srun does not reach, with commas: with one rank on each, nobody in the

@@ -64,8 +64,18 @@ ExitCode end_replaced(const batch::AttemptLog& attempts, const batch::AttemptRec
   return ExitCode::no_progress;
 }
 
+/// What a run has told of its end, and could not know all about.
+telemetry::ExitStatus as_slurm_knows(const Request& request, telemetry::ExitStatus told,
+                                     int nodes) {
+  if (request.preempted || request.time_limit) {
+    told = batch::stopped_by_slurm(
+        told, request.preempted ? "preempted" : train::name(train::StopReason::deadline));
+  }
+  return batch::lost_with_nodes(told, request.nodes_gone, nodes);
+}
+
 /// What the run, its launcher and Slurm say of a launch that has ended. A run that was preempted,
-/// or stopped at a time limit it did not know, says so in exit.json from now on.
+/// stopped at a time limit it did not know, or lost a node says so in exit.json from now on.
 /// @param has_told  set to whether the run itself does
 batch::AttemptEnd end_of_launch(const Request& request, const fs::path& exit_file,
                                 const batch::AttemptRecords& records, const batch::Attempt& attempt,
@@ -76,10 +86,12 @@ batch::AttemptEnd end_of_launch(const Request& request, const fs::path& exit_fil
     left = {};  // it ended while this one took over
   }
   has_told = batch::is_since(left, attempt) && left.is_of(own) && left.end;
-  if (has_told && (request.preempted || request.time_limit)) {
-    left.end = batch::stopped_by_slurm(
-        *left.end, request.preempted ? "preempted" : train::name(train::StopReason::deadline));
-    telemetry::write_exit_status(exit_file, *left.end);
+  if (has_told) {
+    const telemetry::ExitStatus told = *left.end;
+    left.end = as_slurm_knows(request, told, attempt.nodes);
+    if (left.end != told) {
+      telemetry::write_exit_status(exit_file, *left.end);
+    }
   }
   const bool may_be_killed =
       request.launcher_code != 0 && !(has_told && batch::has_ended_well(left));

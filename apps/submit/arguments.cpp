@@ -98,8 +98,10 @@ void describe(CLI::App& command, Arguments& arguments) {
                                 "what submit has an option for itself; may be given several "
                                 "times"),
              "OPTION");
-  command.add_flag("--skip-path-checks", arguments.skips_path_checks,
-                   "Only warn of files that are not to be seen on this node");
+  command.add_flag(
+      "--skip-path-checks", arguments.skips_path_checks,
+      "Only warn of files that are not to be seen on this node, and of a checkpoint.dir "
+      "that cannot be made on it");
   command.add_flag("--go", arguments.go, "Submit it");
   command.footer(more_help + std::string("EXIT CODES\n") +
                  program::exit_codes_table({ExitCode::usage, ExitCode::config,

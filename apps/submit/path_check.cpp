@@ -33,8 +33,16 @@ bool can_be_seen(const std::string& name) {
 /// Where the run is to save, if the folder is there or can be made.
 void check_checkpoint_dir(const runfile::EffectiveConfig& effective, bool warns) {
   const std::string& name = effective.config.checkpoint.dir;
-  fs::path there = whole_path(name);
+  if (!can_be_seen(name)) {
+    log::warning(format_message(
+        "checkpoint.dir = \"{}\" is not to be seen on this node: whether the nodes of "
+        "the job can make it is not checked",
+        name));
+    return;
+  }
   std::error_code ignored;
+  // As it is written: "file/../x" is not made either.
+  fs::path there = fs::absolute(name, ignored);
   while (there.has_relative_path() &&
          fs::symlink_status(there, ignored).type() == fs::file_type::not_found) {
     there = there.parent_path();
@@ -45,7 +53,7 @@ void check_checkpoint_dir(const runfile::EffectiveConfig& effective, bool warns)
   if (why.empty()) {
     return;
   }
-  if (warns || !can_be_seen(name)) {
+  if (warns) {
     log::warning(format_message(
         "checkpoint.dir = \"{}\" cannot be made on this node ({} {}): whether the nodes of the job "
         "can is not checked",

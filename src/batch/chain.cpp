@@ -84,6 +84,21 @@ AttemptEnd ended_for_memory(const MemoryKill& kill, const std::string& limit, do
                                reason, limit.empty() ? "who set the limit is not known" : limit)};
 }
 
+/// Whether these are nodes, and not all that there are.
+bool is_part(const std::vector<std::string>& some, int nodes) {
+  return !some.empty() && std::ssize(some) < nodes;
+}
+
+std::string do_not_answer(const std::vector<std::string>& gone) {
+  return format_message("{} {} not answer Slurm", fmt::join(gone, ", "),
+                        gone.size() == 1 ? "does" : "do");
+}
+
+/// A rank has left without a word, and nobody in the run knows of a node that has.
+bool is_of_lost_rank(const telemetry::ExitStatus& status) {
+  return status.code == ExitCode::hang && status.bad_nodes.empty();
+}
+
 /// How an attempt ended that has left nothing but what the launcher says.
 AttemptEnd end_without_a_word(bool says_running, int launcher_code, double unix_s, int nodes,
                               const LauncherSaid& said) {
@@ -91,7 +106,7 @@ AttemptEnd end_without_a_word(bool says_running, int launcher_code, double unix_
   const bool has_accounts = said.accounted.has_value();
   AttemptEnd end{.unix_s = unix_s, .code = ExitCode::node_fault, .retry = true};
   const NotStarted missing = not_started(launcher_words);
-  if (!says_running && !missing.nodes.empty() && std::ssize(missing.nodes) < nodes) {
+  if (!says_running && is_part(missing.nodes, nodes)) {
     end.reason = format_message(
         "fourfold could not be started on {} ({}), and could on the job's other nodes",
         fmt::join(missing.nodes, ", "),
@@ -106,6 +121,9 @@ AttemptEnd end_without_a_word(bool says_running, int launcher_code, double unix_
     end.code = static_cast<ExitCode>(launcher_code);
     end.reason = "exit.json could not be written: the job's log says what happened";
     end.retry = false;
+  } else if (says_running && is_part(said.nodes_gone, nodes)) {
+    end.reason = "its ranks have ended without a word; " + do_not_answer(said.nodes_gone);
+    end.bad_nodes = said.nodes_gone;
   } else if (says_running) {
     end.reason = format_message(
         "killed without a word ({}{})",
@@ -148,18 +166,6 @@ AttemptEnd end_without_a_word(bool says_running, int launcher_code, double unix_
     end.retry = false;
   } else {
     end.reason = format_message("never started (the launcher ended with code {})", launcher_code);
-  }
-  return end;
-}
-
-/// A rank that has left without a word, and was the only one on its node, may have gone with it.
-AttemptEnd with_nodes_gone(AttemptEnd end, const std::vector<std::string>& gone, int nodes) {
-  if (end.code == ExitCode::hang && end.bad_nodes.empty() && !gone.empty() &&
-      std::ssize(gone) < nodes) {
-    end.code = ExitCode::node_fault;
-    end.reason += format_message("; {} {} not answer Slurm", fmt::join(gone, ", "),
-                                 gone.size() == 1 ? "does" : "do");
-    end.bad_nodes = gone;
   }
   return end;
 }
@@ -284,13 +290,12 @@ AttemptEnd end_of(const telemetry::ExitRecord& left, const Attempt& attempt, con
     return ended_for_memory(*kill, said.memory_limit, unix_s);
   }
   if (is_own && left.end) {
-    return with_nodes_gone({.unix_s = unix_s,
-                            .code = left.end->code,
-                            .reason = left.end->reason,
-                            .step = left.end->step,
-                            .retry = telemetry::worth_retrying(left.end->code) && !left.end->hold,
-                            .bad_nodes = left.end->bad_nodes},
-                           said.nodes_gone, attempt.nodes);
+    return {.unix_s = unix_s,
+            .code = left.end->code,
+            .reason = left.end->reason,
+            .step = left.end->step,
+            .retry = telemetry::worth_retrying(left.end->code) && !left.end->hold,
+            .bad_nodes = left.end->bad_nodes};
   }
   if (attempt.refused) {
     return {.unix_s = unix_s, .code = attempt.refused->code, .reason = attempt.refused->reason};
@@ -310,7 +315,13 @@ AttemptEnd end_not_noted(const telemetry::ExitRecord& left, const Attempt& attem
   const bool is_own = is_since(left, attempt) && left.is_of(own);
   if ((is_own && left.end) || attempt.refused) {
     const double unix_s = is_own ? left.unix_s.value_or(until_s) : attempt.refused->unix_s;
-    return end_of(left, attempt, own, 0, unix_s);
+    AttemptEnd end = end_of(left, attempt, own, 0, unix_s);
+    if (is_own && left.end && is_of_lost_rank(*left.end) && accounted &&
+        accounted->state == "NODE_FAIL") {
+      end.code = ExitCode::node_fault;
+      end.reason += "; " + words_of_slurm(accounted->state);
+    }
+    return end;
   }
   if (const auto kill = memory_kill({.accounted = accounted}, attempt)) {
     return ended_for_memory(*kill, "", until_s);
@@ -334,6 +345,16 @@ AttemptEnd end_before_begin(const AccountedStart& job) {
 telemetry::ExitStatus stopped_by_slurm(telemetry::ExitStatus status, std::string_view why) {
   if (status.code == ExitCode::stopped_saved && !status.hold) {
     status.reason = telemetry::stop_reason(status.checkpoint.value_or(""), why);
+  }
+  return status;
+}
+
+telemetry::ExitStatus lost_with_nodes(telemetry::ExitStatus status,
+                                      const std::vector<std::string>& gone, int nodes) {
+  if (is_of_lost_rank(status) && is_part(gone, nodes)) {
+    status.code = ExitCode::node_fault;
+    status.reason += "; " + do_not_answer(gone);
+    status.bad_nodes = gone;
   }
   return status;
 }

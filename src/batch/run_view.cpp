@@ -5,6 +5,7 @@
 #include <fourfold/batch/finished_file.hpp>
 #include <fourfold/batch/kept_run.hpp>
 #include <fourfold/batch/run_view.hpp>
+#include <fourfold/telemetry/job_end_file.hpp>
 #include <fourfold/telemetry/log_dir.hpp>
 #include <fourfold/telemetry/run_files.hpp>
 
@@ -229,6 +230,12 @@ RunView RunReader::look(double now_unix_s) {
   view.save_file = is_there(files.save());
   view.hang_file = is_there(files.hang());
   take_progress(traces, starts, view);
+  if (newest != nullptr && view.deadline_unix_s) {
+    const BatchJob job{.id = newest->job, .restarts = static_cast<long>(newest->restart)};
+    if (const auto moved = telemetry::moved_end_of(job, log_dir_)) {
+      view.deadline_unix_s = static_cast<double>(*moved);
+    }
+  }
   take_checkpoint(traces, starts, view);
   take_outlook(traces, view);
   take_run_file(noted.attempts, view);

@@ -7,8 +7,8 @@
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/text.hpp>
 #include <fourfold/io/fence.hpp>
-#include <fourfold/io/line_follower.hpp>
 #include <fourfold/telemetry/human_text.hpp>
+#include <fourfold/telemetry/job_end_file.hpp>
 #include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/train/stop_request.hpp>
 
@@ -21,7 +21,6 @@
 #include <cstdlib>
 #include <ctime>
 #include <limits>
-#include <sstream>
 #include <string>
 #include <utility>
 
@@ -185,16 +184,8 @@ std::optional<std::int64_t> StopRequest::moved_end(double needed_s) {
     return std::nullopt;
   }
   look_again_unix_s_ = now_s + between_looks_s;
-  constexpr std::uint64_t most_bytes = 200;
-  const auto text = io::text_if_readable(telemetry::RunFiles(run_directory_).job_end(), most_bytes);
-  std::istringstream words(text.value_or(""));
-  BatchJob of;
-  std::int64_t end_unix_s = 0;
-  words >> of.id >> of.restarts >> end_unix_s;
-  const BatchJob own = BatchJob::of_this_process();
-  const bool is_later = words && of.id == own.id && of.restarts == own.restarts &&
-                        static_cast<double>(end_unix_s) > *deadline_unix_s_;
-  return is_later ? std::optional(end_unix_s) : std::nullopt;
+  const auto end = telemetry::moved_end_of(BatchJob::of_this_process(), run_directory_);
+  return end && static_cast<double>(*end) > *deadline_unix_s_ ? end : std::nullopt;
 }
 
 void StopRequest::begin_poll(comm::Communicator& world, double needed_s) {

@@ -74,6 +74,13 @@ for case in '0 :' '1 deadline=$((deadline+60))' '1 deadline=$((deadline+500))' '
   SLURM_JOB_ID=71 expect_told "${case%% *}" eval "${case#* }; is_end_known >/dev/null; echo \$?"
 done
 SLURM_JOB_ID=71 expect_told '[job 71] SIGUSR2: the job ends soon, as the run knows' is_end_known
+# A later end is taken from the file of this start alone; a file that says something else is somebody's, and stays.
+for case in '71 2 4000000000:4000000000:gone' '70 2 4000000000:9:gone' '71 1 4000000000:9:gone' 'my notes:9:stays' '71 0 soon:9:stays'; do
+  IFS=: read -r text ends_at stays <<<"$case"
+  printf '%s\n' "$text" >job-end
+  SLURM_JOB_ID=71 expect_told "$ends_at $stays" eval \
+    'deadline=9 end_file=$PWD/job-end; take_moved_end; forget_moved_end; echo "$deadline $([[ -e job-end ]] && echo stays || echo gone)"'
+done
 for value in soon -1 1.5 '1 2' 9999999; do
   FOURFOLD_SETTLE_S=$value expect_told "[job 7] FOURFOLD_SETTLE_S=$value is ignored (it is no number of seconds): 15
 15" seconds_in FOURFOLD_SETTLE_S 15

@@ -37,6 +37,45 @@ wait "$winner"
 SLURM_JOB_ID=31 expect_exit 78 "$fourfold" job end run.toml --launcher-code 143
 expect_stdout 'stop'
 
+# A rank that has left without a word has gone with its node, if that does not answer Slurm: all that speak of the end say so.
+export SLURM_JOB_ID=33 SLURM_JOB_NUM_NODES=2
+expect_exit 0 "$fourfold" job begin run.toml --set log.dir=lost
+ranks 2 train run.toml --set log.dir=lost --set train.micro_batch=2 --progress none >train.log 2>&1 &
+launcher=$!
+for _ in $(seq 600); do
+  ! grep -qs '"step":5,' lost/metrics.jsonl || break
+  sleep 0.1
+done
+for process in $(pgrep --full fourfold-train); do
+  { tr '\0' '\n' <"/proc/$process/environ" | grep -cxE 'SLURM_JOB_ID=33|PMI_RANK=1' | grep -qx 2 && kill -KILL "$process"; } 2>/dev/null
+done
+wait "$launcher"
+# Hydra ends all ranks with the first: nothing is told.
+expect_exit 85 "$fourfold" job end run.toml --set log.dir=lost --launcher-code 137 --nodes-gone n2
+expect_stdout 'again n2'
+expect_stderr 'its ranks have ended without a word; n2 does not answer Slurm'
+expect_exit 85 "$fourfold" job end run.toml --set log.dir=lost --launcher-code 137 --nodes-gone n1,n2
+expect_stdout 'again '
+expect_stderr 'killed without a word'
+# As the rank that is left tells it under srun.
+python3 -c 'import json
+exit = json.load(open("lost/exit.json"))
+assert exit["code"] is None and exit["job"] == "33", exit
+exit |= {"code": 86, "reason": "hang: rank 1 on here has ended without a word", "retry": True}
+json.dump(exit, open("lost/exit.json", "w"))' || complain "exit.json does not say that it runs"
+expect_exit 86 "$fourfold" job end run.toml --set log.dir=lost --launcher-code 137 --nodes-gone n1,n2
+expect_exit 85 "$fourfold" job end run.toml --set log.dir=lost --launcher-code 137 --nodes-gone n2
+expect_stdout 'again n2'
+expect python3 -c 'import json
+exit = json.load(open("lost/exit.json"))
+end = [json.loads(line) for line in open("lost/attempts.jsonl")][-1]
+assert exit["code"] == end["code"] == 85 and exit["bad_nodes"] == ["n2"] and exit["reason"] == end["reason"], (exit, end)
+assert exit["reason"].endswith("; n2 does not answer Slurm"), exit'
+expect_exit 0 "$fourfold" status lost
+expect_stdout 'failed (code 85)'
+unset SLURM_JOB_ID SLURM_JOB_NUM_NODES
+expect_exit 64 "$fourfold" job end run.toml --launcher-code 75 --preempted --time-limit
+
 # A finished run answers for itself alone: not for one with other keys that was given its log.dir.
 expect_exit 0 "$fourfold" train run.toml --set log.dir=done --set train.steps=2
 SLURM_JOB_ID=51 expect_exit 0 "$fourfold" job begin run.toml --set log.dir=done --set train.steps=2

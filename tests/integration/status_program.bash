@@ -98,6 +98,12 @@ sees 'abs(run["mfu"] - run["tokens_per_s"] * 129216 / 1e10) < 1e-9'
 expect_exit 0 "$fourfold" train run.toml --dry-run
 expect_stderr "MFU counts 6N + 6LhT = 0.0001292 GFLOP per token against 0.01 TFLOP/s a rank"
 sees 'abs(run["deadline"] - t - 3600) < 60 and run["remaining_s"] > 0'
+# Somebody has moved its end; another job's says nothing.
+echo "40 0 $((FOURFOLD_DEADLINE + 7200))" >runs/a/.job-end
+sees 'abs(run["deadline"] - t - 3600) < 60'
+echo "41 0 $((FOURFOLD_DEADLINE + 7200))" >runs/a/.job-end
+sees 'abs(run["deadline"] - t - 3 * 3600) < 60'
+rm runs/a/.job-end
 sees 'run["in_time"] is False and run["more_jobs"] == -(-(t + run["remaining_s"] - run["deadline"]) // (run["deadline"] - run["attempts"][0]["began"]))'
 sees 'run["checkpoint"].endswith("step-%09d" % run["checkpoint_step"]) and 0 <= t - run["checkpoint_time"] < 60'
 sees 'abs(run["node_hours_used"] - 3 * (t - run["attempts"][0]["began"]) / 3600) < 1e-9 and run["node_hours_lost"] == 0'

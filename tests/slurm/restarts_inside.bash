@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # `submit --restarts-inside`, on a real Slurm: a node's power is cut, a rank is killed, a rank stands still; the run goes on in the
 # same job, on what is left of it, from the steps in its nodes' own folders. What that took is printed.
-# Usage: restarts_inside.bash BUILD_DIR [one|more|rank0|unnoticed|batch|whole]
+# Usage: restarts_inside.bash BUILD_DIR [one|more|rank0|unnoticed|slurmd|batch|guard|whole]
 set -u
 # shellcheck source=tests/slurm/cluster.bash
 . "$(dirname "$0")/cluster.bash"
@@ -134,6 +134,22 @@ unnoticed() {
   back 2
 }
 
+# A slurmd that dies: Slurm takes its node out of the job and ends the step, while the rank there lives on. The run tells nothing.
+slurmd() {
+  submits slurmd --nodes 2-4 --tasks-per-node 1 --set mesh.tp=1 --set train.steps=100000
+  until_holds 120 has_steps slurmd 13 || complain "the run does not come to step 13"
+  expect cluster kill-slurmd 2
+  until_holds 90 has_launched slurmd 2 || complain "the run does not go on: $(tail -n 20 slurmd/inside-*.log)"
+  expect grep -q '"event":"begin".*"launch":1,.*"nodes":3' slurmd/attempts.jsonl
+  expect python3 -c 'import json
+end = [one for one in map(json.loads, open("slurmd/attempts.jsonl")) if one["event"] == "end"][0]
+assert end["code"] == 85 and end["reason"].endswith("; node2 does not answer Slurm"), end'
+  expect scancel --name=inside
+  until_holds 60 no_jobs_of inside || complain "a job of the chain is left: $(squeue)"
+  expect cluster kill-node 2
+  back 2
+}
+
 # continues DIR NUMBER: by the job that was submitted so many after the first.
 continues() {
   expect_job "$((job + $2))" 180 COMPLETED 0
@@ -188,7 +204,7 @@ whole() {
 
 case ${2:-one} in
   one) loses 2 ;;
-  more) loses 1 && loses 3 && rank0 && unnoticed && batch && guard && whole ;;
+  more) loses 1 && loses 3 && rank0 && unnoticed && slurmd && batch && guard && whole ;;
   *) "$2" ;;
 esac
 expectations_met

@@ -58,7 +58,10 @@ expect_stderr 'data.train = "/not-mounted-here/tokens" is not to be seen on this
 touch file
 expect_exit 78 "$fourfold" submit run.toml --nodes 1 --tasks-per-node 1 --set checkpoint.dir=file/below/it --set log.dir=long --go
 expect_stderr "checkpoint.dir = \"file/below/it\" cannot be made ($PWD/file is no folder)"
+expect_exit 78 "$fourfold" submit run.toml --nodes 1 --tasks-per-node 1 --set checkpoint.dir=file/../it --set log.dir=long --go
+expect_stderr "checkpoint.dir = \"file/../it\" cannot be made ($PWD/file is no folder)"
 expect_exit 0 "$fourfold" submit run.toml --nodes 1 --tasks-per-node 1 --set checkpoint.dir=/not-mounted-here/it --set log.dir=long
+expect_stderr 'checkpoint.dir = "/not-mounted-here/it" is not to be seen on this node'
 for go in '' --go; do
   # shellcheck disable=SC2086  # none or one word
   expect_exit 78 "$fourfold" submit run.toml --nodes 4 "${mesh[@]}" --set log.dir=sent --set optim.lr=0.5 --set train.steps=9 $go

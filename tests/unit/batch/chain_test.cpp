@@ -169,22 +169,44 @@ TEST_CASE("a rank that was alone on a node that does not answer has gone with it
   Attempt on_three = begun;
   on_three.nodes = 3;
   const ExitStatus left_us{.code = ExitCode::hang, .reason = "hang: rank 1 has ended", .step = 7};
-  const auto end = [&](const ExitStatus& status, std::vector<std::string> gone) {
-    return end_of(told(status), on_three, own, 137, 9, {.nodes_gone = std::move(gone)});
-  };
-  CHECK(end(left_us, {}) == AttemptEnd{9, ExitCode::hang, left_us.reason, 7, true});
-  CHECK(
-      end(left_us, {"n2"}) ==
-      AttemptEnd{
-          9, ExitCode::node_fault, left_us.reason + "; n2 does not answer Slurm", 7, true, {"n2"}});
-  CHECK(end(left_us, {"n1", "n2"}).bad_nodes.size() == 2);
+  CHECK(lost_with_nodes(left_us, {}, 3) == left_us);
+  ExitStatus lost = left_us;
+  lost.code = ExitCode::node_fault;
+  lost.reason += "; n2 does not answer Slurm";
+  lost.bad_nodes = {"n2"};
+  CHECK(lost_with_nodes(left_us, {"n2"}, 3) == lost);
+  CHECK(lost_with_nodes(lost, {"n2"}, 3) == lost);  // asked again
+  CHECK(lost_with_nodes(left_us, {"n1", "n2"}, 3).bad_nodes.size() == 2);
   // All of them: it is Slurm that does not answer.
-  CHECK(end(left_us, {"n1", "n2", "n3"}).code == ExitCode::hang);
+  CHECK(lost_with_nodes(left_us, {"n1", "n2", "n3"}, 3) == left_us);
   ExitStatus named = left_us;
   named.bad_nodes = {"n1"};
-  CHECK(end(named, {"n2"}).bad_nodes == named.bad_nodes);
+  CHECK(lost_with_nodes(named, {"n2"}, 3) == named);
   const ExitStatus saved_it{.code = ExitCode::stopped_saved, .reason = "saved", .step = 7};
-  CHECK(end(saved_it, {"n2"}).bad_nodes.empty());
+  CHECK(lost_with_nodes(saved_it, {"n2"}, 3) == saved_it);
+}
+
+TEST_CASE("nodes that do not answer are why a run was killed without a word", "[chain]") {
+  Attempt on_three = begun;
+  on_three.nodes = 3;
+  const AttemptEnd end = end_of(running(), on_three, own, 137, 9, {.nodes_gone = {"n2"}});
+  CHECK(end.code == ExitCode::node_fault);
+  CHECK(end.retry);
+  CHECK(end.reason == "its ranks have ended without a word; n2 does not answer Slurm");
+  CHECK(end.bad_nodes == std::vector<std::string>{"n2"});
+  CHECK(end_of(running(), on_three, own, 137, 9, {.nodes_gone = {"n1", "n2", "n3"}})
+            .bad_nodes.empty());
+}
+
+TEST_CASE("a rank that left as Slurm took a node away has gone with that node", "[chain]") {
+  const ExitStatus left_us{.code = ExitCode::hang, .reason = "hang: rank 0 has ended", .step = 7};
+  AccountedStart failed{.state = "NODE_FAIL", .ended_unix_s = 50};
+  const AttemptEnd end = end_not_noted(told(left_us), begun, 0, failed);
+  CHECK(end.code == ExitCode::node_fault);
+  CHECK(end.reason == left_us.reason + "; Slurm says NODE_FAIL: one of its nodes failed");
+  failed.state = "CANCELLED";
+  CHECK(end_not_noted(told(left_us), begun, 0, failed).code == ExitCode::hang);
+  CHECK(end_not_noted(told(left_us), begun, 0, std::nullopt).code == ExitCode::hang);
 }
 
 TEST_CASE("a run that was preempted, or is at its time limit, says so", "[chain]") {

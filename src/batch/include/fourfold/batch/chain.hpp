@@ -16,6 +16,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace fourfold::batch {
 
@@ -54,7 +55,7 @@ struct LauncherSaid {
   std::string words = {};
   std::string memory_limit = {};  ///< of the job on a node, and who set it; for messages
   std::optional<AccountedStart> accounted = {};  ///< by Slurm's accounting; nothing: not known
-  /// Nodes of the job that do not answer Slurm, asked where a rank has left without a word.
+  /// Nodes of the job that do not answer Slurm, asked where the run told nothing.
   std::vector<std::string> nodes_gone = {};
 };
 
@@ -63,8 +64,7 @@ struct LauncherSaid {
 ///
 /// 0. that processes were ended for the memory they took, unless the run has finished or saved:
 ///    what the other ranks tell is that one is gone;
-/// 1. the end in an exit.json that this attempt wrote (a rank that has left without a word, on one
-///    of several nodes that does not answer any more, has gone with it: a fault of the node);
+/// 1. the end in an exit.json that this attempt wrote;
 /// 2. what `fourfold train` noted when it refused the start;
 /// 3. an exit.json by which another job has trained since this attempt began: not worth another
 ///    start then;
@@ -103,5 +103,13 @@ bool is_since(const telemetry::ExitRecord& left, const Attempt& attempt);
 /// for: "preempted", "time limit".
 /// @return the same with that reason, if it saved and stopped, and not for a STOP file
 telemetry::ExitStatus stopped_by_slurm(telemetry::ExitStatus status, std::string_view why);
+
+/// A rank that has left without a word, and no node is blamed for that: it may have been the only
+/// one on a node that does not answer any more, and has gone with it.
+/// @param gone   nodes of the job that do not answer Slurm
+/// @param nodes  of the launch; where none of them answers it is Slurm that does not
+/// @return the same as a fault of these nodes; unchanged for any other end
+telemetry::ExitStatus lost_with_nodes(telemetry::ExitStatus status,
+                                      const std::vector<std::string>& gone, int nodes);
 
 }  // namespace fourfold::batch
