@@ -36,7 +36,7 @@ nodes_gone() {
   local answer='' errors='' found
   [[ ${SLURM_JOB_NUM_NODES:-1} -gt 1 ]] || return 0
   ask scontrol --oneliner show node "$SLURM_JOB_NODELIST"
-  found=$(sed -nE 's/^NodeName=([^ ]*) .* State=(DOWN|FAIL|[A-Z+]*(\*|NOT_RESPONDING)).*/\1/p' <<<"$answer")
+  found=$(sed -nE 's/^NodeName=([^ ]*) .* State=(DOWN|[A-Z+]*(\*|NOT_RESPONDING)).*/\1/p' <<<"$answer")
   if [[ -z $found ]]; then
     found=$(
       forget_tasks
