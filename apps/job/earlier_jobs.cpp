@@ -42,6 +42,13 @@ void release(const batch::AttemptLog& log, const batch::Attempt& attempt,
   }
 }
 
+/// Asking Slurm takes seconds, in which a start's own script may note its end.
+bool has_end_by_now(const batch::AttemptLog& log, const batch::Attempt& attempt) {
+  const batch::AttemptRecords records = log.read();
+  const batch::Attempt* const same = records.find(attempt.start());
+  return same != nullptr && same->end;
+}
+
 /// @param span  of its job; nothing where the controller speaks of another start of it
 void note_last(const batch::AttemptLog& log, const batch::Attempt& last,
                const telemetry::ExitRecord& left, double last_word_unix_s,
@@ -57,7 +64,7 @@ void note_last(const batch::AttemptLog& log, const batch::Attempt& last,
       accounted = std::move(more);
     }
   }
-  if (!last.end) {
+  if (!last.end && !has_end_by_now(log, last)) {
     log.end(last, batch::end_not_noted(left, last, last_word_unix_s, accounted));
   }
   release(log, last, accounted);

@@ -58,7 +58,8 @@ ExitCode end_replaced(const batch::AttemptLog& attempts, const batch::AttemptRec
   if (begun == nullptr || !begun->end) {  // the later one may have noted it
     attempts.end(attempt, {.unix_s = unix_time_s(),
                            .code = ExitCode::no_progress,
-                           .reason = "a later start of the chain has taken over"});
+                           .reason = "a later start of the chain has taken over",
+                           .retry = true});  // that one may not have noted itself yet
   }
   program::print("superseded\n");
   return ExitCode::no_progress;

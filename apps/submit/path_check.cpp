@@ -30,6 +30,21 @@ bool can_be_seen(const std::string& name) {
   return ++part == whole.end() || fs::exists("/" / *part, ignored);
 }
 
+/// Why a folder cannot be made, with what is in its way: "/work/notes is no folder"; empty where it
+/// can, or is there.
+std::string why_not_made(const std::string& name) {
+  std::error_code ignored;
+  // As it is written: "file/../x" is not made either.
+  fs::path there = fs::absolute(name, ignored);
+  while (there.has_relative_path() &&
+         fs::symlink_status(there, ignored).type() == fs::file_type::not_found) {
+    there = there.parent_path();
+  }
+  return !fs::is_directory(there, ignored)           ? there.string() + " is no folder"
+         : ::access(there.c_str(), W_OK | X_OK) != 0 ? there.string() + " may not be written"
+                                                     : "";
+}
+
 /// Where the run is to save, if the folder is there or can be made.
 void check_checkpoint_dir(const runfile::EffectiveConfig& effective, bool warns) {
   const std::string& name = effective.config.checkpoint.dir;
@@ -40,34 +55,35 @@ void check_checkpoint_dir(const runfile::EffectiveConfig& effective, bool warns)
         name));
     return;
   }
-  std::error_code ignored;
-  // As it is written: "file/../x" is not made either.
-  fs::path there = fs::absolute(name, ignored);
-  while (there.has_relative_path() &&
-         fs::symlink_status(there, ignored).type() == fs::file_type::not_found) {
-    there = there.parent_path();
-  }
-  const std::string why = !fs::is_directory(there, ignored)           ? "is no folder"
-                          : ::access(there.c_str(), W_OK | X_OK) != 0 ? "may not be written"
-                                                                      : "";
+  const std::string why = why_not_made(name);
   if (why.empty()) {
     return;
   }
   if (warns) {
     log::warning(format_message(
-        "checkpoint.dir = \"{}\" cannot be made on this node ({} {}): whether the nodes of the job "
+        "checkpoint.dir = \"{}\" cannot be made on this node ({}): whether the nodes of the job "
         "can is not checked",
-        name, there.string(), why));
+        name, why));
     return;
   }
   throw UserError(
       ExitCode::config,
       runfile::located(
-          format_message(
-              "checkpoint.dir = \"{}\" cannot be made ({} {}); correct the name, or give "
-              "--skip-path-checks where only the job's nodes have it",
-              name, there.string(), why),
+          format_message("checkpoint.dir = \"{}\" cannot be made ({}); correct the name, or give "
+                         "--skip-path-checks where only the job's nodes have it",
+                         name, why),
           effective.origins));
+}
+
+/// Each node has one of its own: what this one says is a hint.
+void tell_fast_dir(const std::string& name) {
+  const std::string why = name.empty() ? "" : why_not_made(name);
+  if (!why.empty()) {
+    log::warning(format_message(
+        "checkpoint.fast_dir = \"{}\" could not be made on this node ({}); if the nodes of the "
+        "job are no different, correct the name",
+        name, why));
+  }
 }
 
 }  // namespace
@@ -93,6 +109,7 @@ void check_paths(const runfile::EffectiveConfig& effective, bool warns) {
   look_at("data.train", data.train);
   look_at("data.validation", data.validation);
   check_checkpoint_dir(effective, warns);
+  tell_fast_dir(effective.config.checkpoint.fast_dir);
   if (!missing.empty()) {
     throw UserError(
         ExitCode::config,

@@ -3,6 +3,7 @@
 #include "submission_check.hpp"
 
 #include "installed.hpp"
+#include "partition_check.hpp"
 #include "slurm_command.hpp"
 
 #include <fourfold/base/build_facts.hpp>
@@ -36,28 +37,6 @@ using batch::Partition;
   throw UserError(ExitCode::config, message);
 }
 
-/// The partition, as far as Slurm can be asked here.
-std::optional<Partition> ask_partition(const std::string& name) {
-  const auto sinfo =
-      ask({"sinfo", "--noheader", std::string("--format=") + batch::partition_format});
-  if (!sinfo || !sinfo->is_answer() || !batch::names_partitions(sinfo->text)) {
-    log::warning(format_message("{}: nodes, their memory and --mpi are not checked",
-                                !sinfo               ? "there is no sinfo here"
-                                : sinfo->is_answer() ? "sinfo names no partition"
-                                                     : "sinfo " + sinfo->failure()));
-    return std::nullopt;
-  }
-  const auto partition = batch::partition_of(sinfo->text, name);
-  if (!partition && name.empty()) {
-    refuse("this cluster has no default partition; name one with --partition");
-  }
-  if (!partition) {
-    refuse(format_message(
-        "--partition={}: there is no such partition; `sinfo` shows those there are", name));
-  }
-  return partition;
-}
-
 /// Ranks of the run file's mesh; nothing when mesh.dp is "auto".
 std::optional<std::int64_t> fixed_ranks(const runfile::MeshConfig& mesh) {
   const std::int64_t others = std::int64_t{mesh.pp} * mesh.cp * mesh.tp;
@@ -79,20 +58,20 @@ NodeRange nodes_of(const Arguments& arguments, std::optional<std::int64_t> ranks
 }
 
 int tasks_per_node_of(const Arguments& arguments, const NodeRange& nodes,
-                      std::optional<std::int64_t> ranks,
-                      const std::optional<Partition>& partition) {
+                      std::optional<std::int64_t> ranks, const std::vector<Partition>& partitions) {
   if (arguments.tasks_per_node > 0) {
     return arguments.tasks_per_node;
   }
   if (ranks && nodes.least == nodes.most && *ranks % nodes.most == 0) {
     return static_cast<int>(*ranks / nodes.most);
   }
-  if (!partition) {
+  if (partitions.empty()) {
     throw UserError(ExitCode::usage,
                     "how many ranks a node takes is not known here (there is no "
                     "sinfo to ask); give --tasks-per-node");
   }
-  return std::max(1, partition->cpus / arguments.cpus_per_task);
+  const int cpus = std::ranges::min_element(partitions, {}, &Partition::cpus)->cpus;
+  return std::max(1, cpus / arguments.cpus_per_task);
 }
 
 void check_ranks(const NodeRange& nodes, int tasks_per_node, std::optional<std::int64_t> ranks) {
@@ -123,22 +102,21 @@ std::string answer_of(const std::vector<std::string>& command) {
   return output && output->is_answer() ? output->text : "";
 }
 
-/// The memory that the job may use on a node.
-train::Allocation memory_of(const Arguments& arguments, const std::optional<Partition>& partition,
+/// The memory that the job may use on a node of one of the partitions that it may run in.
+/// @param partition  null: not known
+train::Allocation memory_in(const Partition* partition, const Arguments& arguments,
                             int tasks_per_node) {
-  constexpr double gib = 1 << 30;
-  if (arguments.node_memory_gib > 0) {
-    return {.node_bytes = static_cast<std::size_t>(arguments.node_memory_gib * gib)};
-  }
   const std::string partition_text =
-      partition ? answer_of({"scontrol", "--oneliner", "show", "partition", partition->name}) : "";
-  const std::string config = partition ? answer_of({"scontrol", "show", "config"}) : "";
+      partition != nullptr
+          ? answer_of({"scontrol", "--oneliner", "show", "partition", partition->name})
+          : "";
+  const std::string config = partition != nullptr ? answer_of({"scontrol", "show", "config"}) : "";
   const batch::MemoryGrant grant =
       batch::memory_of_job({.options = arguments.more,
                             .partition = partition_text,
                             .config = config,
                             .cpus = tasks_per_node * arguments.cpus_per_task});
-  const std::size_t there = partition ? partition->node_bytes : 0;
+  const std::size_t there = partition != nullptr ? partition->node_bytes : 0;
   if (grant.bytes == 0 || (there > 0 && there <= grant.bytes)) {
     return {.node_bytes = there};
   }
@@ -148,37 +126,23 @@ train::Allocation memory_of(const Arguments& arguments, const std::optional<Part
           .memory_option = "--sbatch=--mem"};
 }
 
-void check_limits(const Partition& partition, const NodeRange& nodes, const std::string& time) {
-  if (partition.most_nodes > 0 && nodes.least > partition.most_nodes) {
-    refuse(format_message(
-        "--nodes={}: a job of partition {} has {} at most (this one would wait for ever); ask for "
-        "fewer, or name another --partition",
-        nodes.str(), partition.name, partition.most_nodes));
+/// The memory that the job may use on a node, in whichever of the partitions it runs.
+train::Allocation memory_of(const Arguments& arguments, const std::vector<Partition>& partitions,
+                            int tasks_per_node) {
+  constexpr double gib = 1 << 30;
+  if (arguments.node_memory_gib > 0) {
+    return {.node_bytes = static_cast<std::size_t>(arguments.node_memory_gib * gib)};
   }
-  if (!time.empty() && !partition.time_limit.empty() &&
-      batch::time_limit_s(time) > batch::time_limit_s(partition.time_limit)) {
-    refuse(format_message(
-        "--time={}: partition {} ends its jobs after {} (this one would be refused, or wait for "
-        "ever); ask for less and --chain or --requeue it, or name another --partition",
-        time, partition.name, partition.time_limit));
+  if (partitions.empty()) {
+    return memory_in(nullptr, arguments, tasks_per_node);
   }
-}
-
-void check_partition(const Partition& partition, const NodeRange& nodes, int tasks_per_node,
-                     int cpus_per_task) {
-  if (nodes.least > partition.nodes) {
-    refuse(
-        format_message("--nodes={}: partition {} has {} (the job would wait for ever); ask for "
-                       "fewer, or name another --partition",
-                       nodes.str(), partition.name, partition.nodes));
+  // 0 is not known: of those that are, the least counts.
+  const auto least_first = [](const train::Allocation& one) { return one.node_bytes - 1; };
+  std::vector<train::Allocation> memory;
+  for (const Partition& partition : partitions) {
+    memory.push_back(memory_in(&partition, arguments, tasks_per_node));
   }
-  if (tasks_per_node * cpus_per_task > partition.cpus) {
-    refuse(format_message(
-        "--tasks-per-node={} and --cpus-per-task={}: the nodes of partition {} have {} CPUs "
-        "(ranks that share one wait for each other); give a smaller "
-        "--tasks-per-node or --cpus-per-task",
-        tasks_per_node, cpus_per_task, partition.name, partition.cpus));
-  }
+  return *std::ranges::min_element(memory, {}, least_first);
 }
 
 /// @param on_nodes  memory, and what limits it
@@ -313,18 +277,15 @@ batch::Submission checked_submission(const Arguments& arguments,
   const Installed installed = find_installed();
   check_site(arguments.site, installed.scripts);
   if (!arguments.time.empty()) {
-    batch::time_limit_s(arguments.time);
+    tell_short_time(arguments.time);
   }
-  const auto partition = ask_partition(arguments.partition);
+  const std::vector<Partition> named = ask_partitions(arguments.partition);
   const auto ranks = fixed_ranks(effective.config.mesh);
   const NodeRange nodes = nodes_of(arguments, ranks);
-  const int tasks_per_node = tasks_per_node_of(arguments, nodes, ranks, partition);
+  const int tasks_per_node = tasks_per_node_of(arguments, nodes, ranks, named);
   check_ranks(nodes, tasks_per_node, ranks);
-  if (partition) {
-    check_partition(*partition, nodes, tasks_per_node, arguments.cpus_per_task);
-    check_limits(*partition, nodes, arguments.time);
-  }
-  const train::Allocation memory = memory_of(arguments, partition, tasks_per_node);
+  const train::Allocation memory = memory_of(
+      arguments, those_that_can_run(named, arguments, nodes, tasks_per_node), tasks_per_node);
   for (const int count : std::set{nodes.least, nodes.most}) {
     tell_mesh(effective, count, tasks_per_node, memory);
   }

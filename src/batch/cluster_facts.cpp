@@ -27,10 +27,10 @@ bool is_limit(const std::string& time) {
 
 /// All that sinfo names. Of "64+", where nodes differ, the number is the least.
 std::vector<Partition> partitions_in(std::string_view text) {
-  // The last two are a time limit and the sizes of jobs: "1-00:00:00", "infinite"; "1-4",
-  // "1-infinite".
+  // The last ones are a time limit ("1-00:00:00", "infinite"), the sizes of jobs ("1-4",
+  // "1-infinite") and the partition's state.
   static const std::regex form(
-      R"(([^|\s]+?)(\*?)\|(\d+)[^|\s]?\|(\d+)[^|\s]?\|(\d+)[^|\s]?(?:\|([^|\s]*)\|(?:\d+-)?([^|\s]*))?)");
+      R"(([^|\s]+?)(\*?)\|(\d+)[^|\s]?\|(\d+)[^|\s]?\|(\d+)[^|\s]?(?:\|([^|\s]*)\|(?:\d+-)?([^|\s]*)(?:\|([a-z]*))?)?)");
   constexpr std::size_t mib = 1 << 20;
   std::vector<Partition> partitions;
   for (const auto& line : lines_of_form(text, form)) {
@@ -42,7 +42,8 @@ std::vector<Partition> partitions_in(std::string_view text) {
                           // 1 MiB is what a node has whose memory nobody has told Slurm.
                           .node_bytes = node_mib <= 1 ? 0 : node_mib * mib,
                           .time_limit = is_limit(line[6]) ? line[6] : "",
-                          .most_nodes = static_cast<int>(number_of(line[7]))});
+                          .most_nodes = static_cast<int>(number_of(line[7])),
+                          .state = line[8]});
   }
   return partitions;
 }

@@ -86,6 +86,7 @@ constexpr std::array reserved_options{
     Reserved{"--workdir", "--work",
              "submit from the folder that the run file's paths are meant from"},
     Reserved{"--wait", "--wait", "each job of a chain would wait for the next one", true},
+    Reserved{"--test-only", "--test", "without --go nothing is submitted"},
     Reserved{"--array", "--ar", "one run is one job; array.sbatch makes several"},
     Reserved{"--dependency", "--dep", "the jobs of a chain wait for each other", true},
     Reserved{"--requeue", "--req", "a chain goes on by its next job", true}};

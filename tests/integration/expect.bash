@@ -47,6 +47,7 @@ expect_exit() {
 expect_stdout() { grep -qF -- "$1" "$output" || complain "stdout has no '$1'"; }
 expect_stderr() { grep -qF -- "$1" "$errors" || complain "stderr has no '$1'"; }
 expect_no_stdout() { ! grep -qF -- "$1" "$output" || complain "stdout has '$1'"; }
+expect_no_stderr() { ! grep -qF -- "$1" "$errors" || complain "stderr has '$1'"; }
 expect_stderr_lines() { [[ $(wc -l <"$errors") -eq $1 ]] || complain "stderr has not $1 lines"; }
 
 # expect COMMAND...: it succeeds.

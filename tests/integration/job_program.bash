@@ -330,6 +330,22 @@ ends = [json.loads(line) for line in open("inside/attempts.jsonl") if "\"end\"" 
 assert [one.get("launch") for one in ends] == [None, 1], ends'
 unset SLURM_JOB_ID SLURM_JOB_NUM_NODES SLURM_NTASKS FOURFOLD_LAUNCH
 
+# A start that has been overtaken notes its end while the next one asks accounting for it: one end, its own.
+mkdir slow
+cat >slow/sacct <<'EOF'
+#!/bin/bash
+[[ $SLURM_JOB_ID == 102 && ! -e was_asked ]] && touch was_asked || exit 1
+SLURM_JOB_ID=101 "$FOURFOLD" job end run.toml --set log.dir=both --launcher-code 93
+exit 1
+EOF
+chmod +x slow/sacct
+SLURM_JOB_ID=101 FOURFOLD_CHAIN=101 expect_exit 0 "$fourfold" job begin run.toml --set log.dir=both
+PATH=$PWD/slow:$PATH FOURFOLD=$fourfold SLURM_JOB_ID=102 FOURFOLD_CHAIN=101 expect_exit 0 "$fourfold" job begin run.toml --set log.dir=both
+expect test -e was_asked
+expect python3 -c 'import json
+ends = [json.loads(line) for line in open("both/attempts.jsonl") if "\"end\"" in line]
+assert [(one["job"], one["code"], one["reason"]) for one in ends] == [("101", 93, "a later start of the chain has taken over")], ends'
+
 # The disk is full: rank 0 fails, cannot say so, and the launcher kills the others.
 # shellcheck disable=SC2016  # expanded by the shell inside
 full_disk='mkdir full && mount -t tmpfs -o size=40k none full || exit 71

@@ -69,6 +69,12 @@ for way in --requeue '--chain 3'; do
 done
 sbatch='echo 4711'
 
+# A node-local folder that could not be made here: its nodes may differ.
+expect_exit 0 "${submit[@]}" --set checkpoint.fast_dir="$PWD/text.txt/fast" --set checkpoint.fast_every_steps=1
+expect_stderr "checkpoint.fast_dir = \"$PWD/text.txt/fast\" could not be made on this node ($PWD/text.txt is no folder)"
+expect_exit 0 "${submit[@]}" --set checkpoint.fast_dir="$PWD/fast" --set checkpoint.fast_every_steps=1
+expect_no_stderr 'could not be made'
+
 # What sbatch would take from the environment is checked, as if it were given.
 SBATCH_PARTITION=night SBATCH_TIMELIMIT=3:00:00 SBATCH_ACCOUNT=physics SBATCH_MEM_PER_NODE=5000 expect_exit 0 "${submit[@]}"
 for line in partition=night time=3:00:00 account=physics mem=5000; do expect_stdout "#SBATCH --$line"; done
@@ -138,7 +144,34 @@ sinfo='[[ -z ${SINFO_PARTITION-} ]] || exit; echo "sinfo: warning: a|1|2|3" >&2;
 SINFO_PARTITION=other expect_exit 78 "$fourfold" submit run.toml --nodes 5 --tasks-per-node 1
 expect_stderr 'partition test has 4'
 expect_exit 78 "${submit[@]}" --partition a
-expect_stderr 'there is no such partition'
+expect_stderr 'there is no partition "a"'
+# Several, one of which is enough; what one of them cannot is said.
+sinfo='printf "%s\n" "day*|4|2|1000|1:00:00|1-4|up" "night|8|4|2000|2-00:00:00|infinite|down" "shut|9|2|1000|infinite|infinite|drain"'
+expect_exit 0 "${submit[@]}" --partition day,night
+expect_stdout '#SBATCH --partition=day,night'
+expect_stderr 'partition night is down: the job waits there until somebody opens it'
+expect_no_stderr 'partition day is'
+expect_exit 0 "${submit[@]}" --partition day,shut
+expect_stderr 'partition shut is drain: Slurm takes no job for it'
+expect_exit 0 "$fourfold" submit run.toml --nodes 5 --tasks-per-node 4 --partition day,night --set mesh.dp=auto --set train.global_batch=20
+expect_stderr '--nodes=5: partition day has 4'
+expect_exit 0 "${submit[@]}" --time 3:00:00 --partition day,night
+expect_stderr '--time=3:00:00: partition day ends its jobs after 1:00:00'
+expect_exit 78 "${submit[@]}" --time 3-0 --partition day,night
+expect_stderr '--time=3-0: partition day ends its jobs after 1:00:00'
+for names in day,other day,,night ','; do
+  expect_exit 78 "${submit[@]}" --partition "$names"
+  expect_stderr "--partition=$names: there is no partition"
+done
+# Minutes and seconds, where hours and minutes may be meant.
+expect_exit 0 "${submit[@]}" --time 0:20
+expect_stderr '--time=0:20 is minutes and seconds to Slurm, 20 s; --time=0:20:00 is hours and minutes'
+for time in 20 0:20:00 0-1:00 60:00; do
+  expect_exit 0 "${submit[@]}" --time "$time" --partition day
+  expect_no_stderr 'minutes and seconds'
+done
+expect_exit 64 "${submit[@]}" --sbatch=--test-only
+expect_stderr 'without --go nothing is submitted'
 for sinfo in '' 'echo "Welcome | to | it | all"' 'exec sleep 100'; do
   expect_exit 0 "${submit[@]}" --partition a
   expect_stderr 'nodes, their memory and --mpi are not checked'

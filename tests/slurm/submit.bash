@@ -198,7 +198,7 @@ refused 78 'partition test has 4' --nodes 5 --tasks-per-node 1
 refused 78 'have 2 CPUs' --nodes 2 --tasks-per-node 4
 refused 78 'make 8 ranks, and the mesh has 4; give --nodes=2' --nodes 4 --tasks-per-node 2 --set mesh.dp=2 --set mesh.tp=2
 refused 78 'add --set mesh.dp=auto' --nodes 2-4 --tasks-per-node 1 --set mesh.dp=2
-refused 78 'there is no such partition' --nodes 2 --partition nowhere
+refused 78 'there is no partition "nowhere"' --nodes 2 --partition nowhere
 refused 78 'this Slurm has none of that name' --nodes 2 --mpi pmi9
 refused 78 'every task would train by itself' --nodes 2 --mpi none
 refused 78 'choose one of infiniband, mpich, slingshot' --nodes 2 --site nowhere

@@ -25,6 +25,9 @@ TEST_CASE("partitions are read from sinfo", "[cluster_facts]") {
   CHECK(partition_of("gpu|2|48|1000000|1-00:00:00|2\n", "gpu") == limited);
   CHECK(partition_of("gpu|2|48|1000000|infinite|1-infinite\n", "gpu") == partition_of(text, "gpu"));
   CHECK(partition_of("gpu|2|48|1000000|n/a|n/a\n", "gpu") == partition_of(text, "gpu"));
+  // And its state, %a.
+  CHECK(partition_of("gpu|2|48|1000000|n/a|n/a|up\n", "gpu")->state == "up");
+  CHECK(partition_of("gpu|2|48|1000000|1:00:00|2|inact\n", "gpu")->state == "inact");
   CHECK_FALSE(partition_of("gpu|2|48|1000000\n", ""));
   for (const char* rubbish : {"", "\n", "|||\n", "a|b|c\n", "a*|x|y|z|\n", "slurm_load: error\n"}) {
     CHECK_FALSE(partition_of(rubbish, "").value_or(Partition{}).nodes > 0);

@@ -26,11 +26,12 @@ struct Partition {
   std::size_t node_bytes = 0;   ///< 0: Slurm does not know
   std::string time_limit = {};  ///< of its jobs, as sinfo says it; empty: none
   int most_nodes = 0;           ///< of a job; 0: no limit
+  std::string state = {};       ///< "up", "down", "drain", "inact"; empty: Slurm does not say
   friend bool operator==(const Partition&, const Partition&) = default;
 };
 
 /// What `sinfo` has to print a line of for each partition and kind of node.
-inline constexpr const char* partition_format = "%P|%D|%c|%m|%l|%s";
+inline constexpr const char* partition_format = "%P|%D|%c|%m|%l|%s|%a";
 
 /// @param text  of `sinfo --noheader --format=<partition_format>`
 /// @param name  of the partition; empty: the default one
