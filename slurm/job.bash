@@ -161,13 +161,40 @@ why_slurm_stops() {
 # one of these words. A module or a container that $FOURFOLD is run in may print lines of its own before it.
 job_answer() { sed -nE "/^($(IFS='|' && echo "$*"))( |\$)/,\$p"; }
 
+# cannot_run CODE: no code of fourfold, but what a shell makes of a program that is not there, cannot be run, or was killed.
+cannot_run() { [[ $1 -eq 126 || $1 -eq 127 || $1 -ge 128 ]]; }
+
+# not_run VERB CODE: where the program of this script's node cannot be run, another node's may be: sets `outcome`, `bad_nodes` and `code`, for
+# two jobs in a row (their comment counts them, and stays when a job goes back into the queue).
+# shellcheck disable=SC2034  # for the scripts that source this
+not_run() {
+  local node=${SLURMD_NODENAME:-$HOSTNAME}
+  cannot_run "$2" && [[ -z $told_to_stop ]] || return 0
+  say "$FOURFOLD job $1 cannot be run on $node (code $2): the program is not there, or does not work there"
+  starts_not_run=$(($(comment_of "$own_number" | sed -nE "s/^(.* )?$not_run_mark([0-2])( .*)?\$/\2/p") + 1))
+  if [[ $starts_not_run -lt 3 ]]; then
+    outcome=again code=85 bad_nodes=${SLURMD_NODENAME-}
+  else
+    say "the same of the two starts before this one: see to it, then submit anew"
+  fi
+}
+
 # note_end ARGUMENT...: `fourfold job end ARGUMENT...`; sets `outcome` and `bad_nodes`, and returns the code that it decides.
 # shellcheck disable=SC2034  # for the scripts that source this
 note_end() {
-  local code=0 answer
+  local code=0 answer pause
   [[ -z ${no_next-} ]] || set -- "$@" --no-next "$no_next"
   [[ -z ${next-} ]] || set -- "$@" --next "$next"
-  in_peace "$FOURFOLD" job end ${kept_run:+--kept-run-file "$kept_run"} "$@" && code=0 || code=$?
+  for pause in 0 2 5; do # an installation may just be replaced
+    sleep "$pause"
+    in_peace "$FOURFOLD" job end ${kept_run:+--kept-run-file "$kept_run"} "$@" && code=0 || code=$?
+    cannot_run "$code" || break
+  done
+  if cannot_run "$code"; then
+    say "$FOURFOLD job end cannot be run (code $code): how the run has ended the next start notes"
+    outcome=again
+    return 85
+  fi
   read -r outcome bad_nodes < <(job_answer again finished stop superseded <<<"$answer")
   : "${outcome:=stop}"
   [[ -z $bad_nodes ]] || bad_nodes=$(nodes_of "$bad_nodes")
@@ -189,13 +216,13 @@ take_run_file() {
 }
 
 # start_run ARGUMENT...: `fourfold train ARGUMENT...` as one launch of this job; sets `outcome`, `preempted`, `bad_nodes` and
-# `ended_by`, what it told `job end`, and returns the run's code, as train_job. Where it is a restart inside the job, and no mesh fits
+# `ended_by`, what it told `job end`, and `why_stopped`, and returns the run's code, as train_job. Where it is a restart inside the job, and no mesh fits
 # on the nodes that are left: nothing is launched, `fits` is 0.
 # shellcheck disable=SC2034  # for the scripts that source this
 start_run() {
-  local code=0 i answer errors lines overrides=() taken exit_file='' why gone
+  local code=0 i answer errors lines overrides=() taken exit_file='' gone
   in_peace "$FOURFOLD" job begin ${kept_run:+--kept-run-file "$kept_run"} ${no_next:+--no-next "$no_next"} \
-    --tell-files "$@" || { code=$? && outcome=stop && return "$code"; }
+    --tell-files "$@" || { code=$? && outcome=stop && not_run "begin" "$code" && return "$code"; }
   mapfile -t lines < <(job_answer start finished queue <<<"$answer") # "start", the number of tasks, arguments
   if [[ ${lines[0]-} == queue ]]; then
     fits=0
@@ -230,7 +257,7 @@ start_run() {
   launch "${lines[1]}" train "$@" "${overrides[@]}" && code=0 || code=$?
   ended_by=(--launcher-code "$code")
   [[ $code -eq 0 ]] || words=$(trap '' TERM USR1 USR2 && words_since "$log_before")
-  [[ -z $told_to_stop ]] || ended_by=(--stopped-by "$told_to_stop")
+  [[ $was_launched == 1 ]] || ended_by=(--stopped-by "$told_to_stop")
   # No code of a rank's, and soon: the launcher itself may refuse to start anything. Its words are not told from the ranks' in
   # the log, so it is asked once more, for next to nothing. On fewer nodes than it was to use it refuses everything.
   if [[ $code -gt 0 && $code -lt 64 ]] && has_lost_nodes; then
@@ -240,20 +267,21 @@ start_run() {
       words+=$'\n'${errors:0:8000}
   fi
   [[ -z ${words-} ]] || ended_by+=(--launcher-words "$words" --memory-limit "$(memory_limit)")
-  why=$(why_slurm_stops)
-  [[ $why != preempted ]] || preempted=1
-  ended_by+=(${why:+"--$why"})
+  why_stopped=$(why_slurm_stops)
+  [[ $why_stopped != preempted ]] || preempted=1
+  ended_by+=(${why_stopped:+"--$why_stopped"})
   if [[ $code -ne 0 ]] && may_lack_node && gone=$(nodes_gone) && [[ -n $gone ]]; then ended_by+=(--nodes-gone "$gone"); fi
   note_end "$@" "${ended_by[@]}"
 }
 
+ended_by=() why_stopped='' starts_not_run=''
 # train_job ARGUMENT...: `fourfold train ARGUMENT...`, and again inside this job as often as FOURFOLD_RESTARTS_INSIDE allows. Sets
 # `outcome` to "again", "finished", "stop" or "superseded" (the chain has gone on without this job, which has to leave everything
 # as it is), `preempted` to 1 if it was, `bad_nodes` to those that failed, with commas, and `fast_dir` to where nodes keep steps. Returns the exit code of the run
 # (docs/exit-codes.md), which exit.json knows better than srun.
 # shellcheck disable=SC2034  # for the scripts that source this
 train_job() {
-  local code=0 now launches=0 fits=1 failed='' ended_by=() before
+  local code=0 now launches=0 fits=1 failed='' before
   outcome=stop preempted=0 bad_nodes='' fast_dir=''
   while :; do
     start_run "$@" && now=0 || now=$?
@@ -265,7 +293,7 @@ train_job() {
     fi
     code=$now
     failed+=${bad_nodes:+${failed:+,}$bad_nodes}
-    [[ $outcome == again && ($code == 85 || $code == 86) ]] || break
+    [[ $outcome == again && -z $starts_not_run && ($code == 85 || $code == 86) ]] || break
     may_restart_inside "$code" || break
     take_nodes_left "$failed" || break
     export FOURFOLD_LAUNCH=$((++launches))
@@ -303,9 +331,10 @@ requeue() {
   elif [[ $(field Restarts "$now") != "${SLURM_RESTART_COUNT:-0}" ]]; then
     say "Slurm has put the job back into the queue by itself"
     return
-  elif [[ $(field JobState "$now") != RUNNING ]] && [[ -z $deadline || $(date +%s) -lt $deadline ]]; then
+  elif [[ $(field JobState "$now") != RUNNING && $why_stopped != time-limit ]] && [[ -z $deadline || $(date +%s) -lt $deadline ]]; then
     say "the job was cancelled: it is not put back into the queue"
     return
   fi
+  [[ -z $starts_not_run ]] || note_not_run "$own_number" "$starts_not_run"
   scontrol requeue "$own_number" && leave_out "$own_number" "$bad_nodes"
 }

@@ -4,10 +4,27 @@
 # fourfold as a step of the job, and the signals that come meanwhile; job.bash sources it.
 
 # shellcheck disable=SC2034  # for restart_inside.bash
-is_ending=0 end_was_moved=0 # 1: this script was told to end; the job ends sooner than the run knows
+is_ending=0 end_was_moved=0 was_launched=0 # 1: this script was told to end; the job ends sooner than the run knows
+
+pass_on() {
+  say "SIG$1: passed on"
+  signal_run "$1"
+}
 
 # shellcheck disable=SC2154  # own_number: of job.bash
-pass_on() { say "SIG$1: passed on" && scancel --signal="$1" "$own_number"; }
+# signal_run SIGNAL: to all steps, and twice again: tasks that srun is just starting get none. The run takes several for one.
+signal_run() {
+  scancel --quiet --signal="$1" "$own_number" 2>/dev/null
+  (
+    trap '' TERM USR1 USR2
+    for _ in 1 2; do
+      sleep 3
+      kill -0 $$ 2>/dev/null && [[ $(field JobState "$(facts_of "$own_number")") == RUNNING ]] || exit
+      scancel --quiet --signal="$1" "$own_number"
+    done
+  ) >/dev/null 2>&1 &
+  disown
+}
 
 # take_moved_end: what see_to_end has told.
 take_moved_end() {
@@ -26,7 +43,7 @@ forget_moved_end() {
 # take_term: Slurm sends TERM to the steps as well as to this script; whoever sends it to the script alone (scancel --batch) means the run.
 take_term() {
   say 'SIGTERM: waiting for fourfold to save'
-  [[ $(field JobState "$(facts_of "$own_number")") != RUNNING ]] || scancel --quiet --signal=TERM "$own_number" 2>/dev/null
+  [[ $(field JobState "$(facts_of "$own_number")") != RUNNING ]] || signal_run TERM
 }
 
 # end_of_job: when it ends by now, in seconds since 1970; fails where Slurm does not say.
@@ -38,10 +55,13 @@ end_of_job() {
 # see_to_end FILE: an end that somebody moves later is told by this file to the run, which looks for it when its end is near, and to this
 # script, until that is gone.
 see_to_end() {
-  local waited=0 known=$deadline end never
+  local waited=0 known=$deadline end never looked=$EPOCHSECONDS
   trap '' TERM USR1 USR2
   exec {never}<> <(:)
   while ! read -r -t 5 -u "$never" _ && kill -0 $$ 2>/dev/null; do
+    # Slurm moves the end of a job that it has suspended by as long as that was.
+    [[ $((EPOCHSECONDS - looked)) -lt 30 ]] || waited=$look_at_end_s
+    looked=$EPOCHSECONDS
     ((waited += 5))
     [[ $waited -ge $look_at_end_s ]] || continue
     waited=0
@@ -96,9 +116,10 @@ wait_for_step() {
 
 # launch COUNT ARGUMENT...: fourfold on that many tasks, or on all of the job ("all"). Returns when it has ended, whatever
 # signals come meanwhile: Slurm sends TERM to the steps and to this script, and what fourfold then saves must not be cut off.
-# A signal that came before ends it with 75, and nothing is launched.
+# A signal that came before ends it with 75, and nothing is launched: `was_launched` is 0.
 # A step of which one task fails is ended: the others would wait for that task until the time limit (kill_on_bad_exit=0: not).
 launch() {
+  was_launched=0
   local count=$1 code=0 said log written='' per_node=${FOURFOLD_TASKS_PER_NODE:-${SLURM_NTASKS_PER_NODE-}}
   shift
   srun_options=()
@@ -131,6 +152,7 @@ launch() {
       disown "$seeing_to_end"
     fi
   fi
+  was_launched=1
   # A signal ends `wait` before the step has ended, and if srun ends at that moment its code is lost: a process that no
   # signal ends writes it into a pipe, which has no name that could stay behind.
   exec {said}<> <(:)

@@ -159,6 +159,14 @@ note_run() {
     say "job $1 could not be told its run file ($errors): it reads log.dir in the one that it was submitted with"
 }
 
+# note_not_run JOB COUNT: so many starts in a row, of this job or before it, could not run the program (not_run).
+not_run_mark=fourfold-not-run=
+note_not_run() {
+  local before answer errors
+  before=$(comment_of "$1" | sed -E "s/(^| )${not_run_mark}[0-9]+//")
+  ask scontrol update "JobId=$1" "Comment=$not_run_mark$2${before:+ $before}" || say "job $1 could not be told of the starts before it ($errors)"
+}
+
 # gpus_of TRES: of "gres:gpu:a100:2" or "gres/gpu:2", what --gpus takes.
 gpus_of() { sed -E 's|.*gres[:/]gpu[:=]([^,(]*).*|\1|' <<<"$1"; }
 

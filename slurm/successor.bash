@@ -36,6 +36,12 @@ submit_next() {
   ask_sbatch || code=$?
   [[ -z $errors ]] || say "sbatch says: ${errors:0:2000}"
   read -r next cluster < <(job_in "$answer")
+  if [[ -z $next ]] && may_be_submitted "$code" "$errors"; then
+    next=$(find_next) || {
+      no_next='whether sbatch has made a job is not known: Slurm does not answer'
+      return 0 # as below
+    }
+  fi
   if [[ -n $next ]]; then
     no_next='' head_of_next=$([[ -n $cluster ]] || head_of "$next")
   elif [[ $code -ne 0 ]]; then
@@ -47,6 +53,26 @@ submit_next() {
     return 0 # a second one would be one too many
   fi
   [[ -n $next ]]
+}
+
+# may_be_submitted CODE ERRORS: whether sbatch, which has failed so, may have made a job all the same: the controller's answer did not come.
+may_be_submitted() {
+  [[ $1 -eq 137 || $1 -eq 141 || ($1 -ne 0 && $2 =~ timed\ out|Zero\ Bytes\ were|receive\ failure|Unexpected\ message|Connection\ reset|Transport\ endpoint) ]]
+}
+
+# find_next: the job of this user's that waits, and has this one's name and command, and a later number; nothing where there is none. Fails
+# where Slurm does not say.
+find_next() {
+  local answer='' errors='' until=$((SECONDS + ask_s)) number
+  until ask squeue --noheader --me --states=PENDING,RUNNING --format='%A|%t|%j|%o'; do
+    [[ $SECONDS -lt $until ]] || return 1
+    sleep 2
+  done
+  number=$(awk -F '|' -v own="$SLURM_JOB_ID" '
+    { line = $0; sub(/^[^|]*\|[^|]*\|/, "", line); name[$1] = line; waits[$1] = $2 == "PD" }
+    END { for (one in name) if (waits[one] && one + 0 > own + 0 && name[one] == name[own]) print one }' <<<"$answer" | sort -n | head -n 1)
+  [[ -z $number ]] || say "job $number is there all the same" >&2
+  echo "$number"
 }
 
 # seconds_to_forget: after its end Slurm forgets a job (MinJobAge).
@@ -63,7 +89,7 @@ is_next_gone() { [[ -n $next && -z $cluster ]] && is_gone "$next" "$head_of_next
 # see_to_next FROM TO: looks once whether the next job is still there, and asks for one now and then where there is none, until a line
 # comes through TO, or the script is gone. What becomes of `next` it writes into FROM.
 see_to_next() {
-  local waited=0 forgets_s
+  local waited=0 forgets_s told='' found
   trap '' TERM USR1 USR2
   # One that was cancelled Slurm forgets, too, after MinJobAge.
   forgets_s=$(seconds_to_forget)
@@ -79,7 +105,10 @@ see_to_next() {
     fi
     waited=0
     submit_next && [[ -z $next ]] && set -- "$1" "$2" once # which job it is nobody knows
-    printf '%s\n' "${next:-none} $cluster" "$head_of_next" "$no_next" >&"$1"
+    # What nobody reads before the end fills the pipe one day.
+    found=$(printf '%s\n' "${next:-none} $cluster" "$head_of_next" "$no_next")
+    [[ $found == "$told" ]] || printf '%s\n' "$found" >&"$1"
+    told=$found
     [[ ${3-} != once ]] || return 0
   done
 }
@@ -147,7 +176,7 @@ give_up_given() {
 # prefer_survivors: when nodes of this job have failed and the others keep steps of the run (checkpoint.fast_dir), a job that asks for
 # these begins before the next one, if they are free soon: another one of the same, of which Slurm lets go when FOURFOLD_PREFER_S is over
 # (--deadline). The next job waits for its end; once it has begun, it submits one of its own, and cancels that (give_up_given): the jobs of
-# a chain begin in the order of their numbers. Fails where there is no such job.
+# a chain begin in the order of their numbers. Sets `next` to it. Fails where there is no such job.
 prefer_survivors() {
   local answer errors='' facts survivors other limit_s bad
   [[ -n $bad_nodes && -n $fast_dir && $prefer_s != 0 && -z $cluster && ${#successor[@]} -gt 0 && ${successor[0]} != bash ]] || return
@@ -175,4 +204,5 @@ prefer_survivors() {
   fi
   [[ -z $kept_run ]] || note_run "$other" "$kept_run"
   say "job $other goes on on $survivors, which keep steps of the run, if these are free within $prefer_s s; else job $next goes on"
+  next=$other head_of_next=$(head_of "$other")
 }

@@ -120,7 +120,7 @@ batch::AttemptEnd how_it_ended(const Request& request, const fs::path& exit_file
     end.reason = error->what();
     end.retry = false;
   }
-  end.next = request.next;
+  end.next = end.retry ? request.next : "";  // else its script cancels that one
   end.no_next = request.no_next;
   return end;
 }

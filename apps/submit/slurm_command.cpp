@@ -64,7 +64,8 @@ batch::SubmittedJob submit_script(const std::filesystem::path& script, const std
                        "loaded); submit the script, {}, where Slurm is",
                        script.string()));
   }
-  if (sbatch->cut.empty() && sbatch->code != 0) {
+  const bool has_failed = sbatch->cut.empty() && sbatch->code != 0;
+  if (has_failed && !batch::may_be_submitted(sbatch->errors)) {
     throw UserError(
         ExitCode::config,
         format_message(
@@ -79,8 +80,10 @@ batch::SubmittedJob submit_script(const std::filesystem::path& script, const std
     throw MaybeSubmitted(format_message(
         "sbatch {}, so whether {} is in the queue is not known; look with `squeue --me "
         "--name={}` before you submit it again",
-        sbatch->cut.empty() ? "has not said which job it has made" : sbatch->cut, script.string(),
-        name));
+        has_failed            ? "did not get Slurm's answer"
+        : sbatch->cut.empty() ? "has not said which job it has made"
+                              : sbatch->cut,
+        script.string(), name));
   }
   return *job;
 }

@@ -7,6 +7,7 @@
 #include <fourfold/batch/submission.hpp>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <iterator>
 #include <regex>
@@ -99,6 +100,16 @@ std::optional<SubmittedJob> submitted_job(std::string_view text) {
     job = {line[1], line[2]};
   }
   return job;
+}
+
+bool may_be_submitted(std::string_view errors) {
+  // As slurm_errno.c has them, of what is read after the request was sent.
+  constexpr std::array<std::string_view, 6> unanswered{
+      "timed out",        "Zero Bytes were transmitted", "receive failure", "Unexpected message",
+      "Connection reset", "Transport endpoint"};
+  return std::ranges::any_of(unanswered, [&](std::string_view words) {
+    return errors.find(words) != std::string_view::npos;
+  });
 }
 
 std::vector<QueuedJob> queued_jobs_of(std::string_view text) {

@@ -42,7 +42,13 @@ bool is_inside(const fs::path& name) {
 }
 
 void write_file(const fs::path& file, std::string_view bytes) {
-  fs::create_directories(file.parent_path());
+  std::error_code error;
+  fs::create_directories(file.parent_path(), error);
+  if (error) {
+    throw UserError(ExitCode::cannot_write,
+                    format_message("{}: cannot be made ({}); choose another log.dir",
+                                   file.parent_path().string(), error.message()));
+  }
   io::AtomicFile output(file);
   output.write(bytes);
   output.publish();

@@ -90,6 +90,10 @@ bool by_begin(const RunAttempt& a, const RunAttempt& b) {
 
 }  // namespace
 
+BatchJob RunAttempt::start() const {
+  return {.id = job, .restarts = static_cast<long>(restart), .launch = static_cast<long>(launch)};
+}
+
 std::vector<RunAttempt> attempts_of_run(std::span<const Attempt> jobs,
                                         std::span<const telemetry::TrainerStart> trainers) {
   std::vector<RunAttempt> attempts;

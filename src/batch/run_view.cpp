@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
+#include <fourfold/batch/chain.hpp>
 #include <fourfold/batch/finished_file.hpp>
 #include <fourfold/batch/kept_run.hpp>
 #include <fourfold/batch/run_view.hpp>
@@ -65,6 +66,33 @@ void note_end(const telemetry::ExitStatus& exit, std::optional<double> written_s
       *written_s - attempt.until_unix_s <= longest_wait_s) {
     attempt.until_unix_s = *written_s;
   }
+}
+
+/// What exit.json says of the run as it stands now: nothing where it is of a start before the
+/// newest, and of the newest what was noted when its launcher had ended, too (a kill for memory,
+/// say).
+telemetry::ExitRecord exit_of_now(telemetry::ExitRecord left, std::optional<double> written_s,
+                                  const AttemptRecords& noted, const RunAttempt* newest) {
+  if (newest == nullptr) {
+    return left;
+  }
+  const Attempt* const job = newest->job.empty() ? nullptr : noted.find(newest->start());
+  if (job != nullptr && left.is_of(job->start())) {
+    if (!is_since(left, *job)) {
+      return {};
+    }
+    if (left.end && job->end) {
+      left.end->code = job->end->code;
+      left.end->reason = job->end->reason;
+      left.end->hold = left.end->hold || !job->end->retry;
+    }
+    return left;
+  }
+  const bool is_of_earlier_job = job != nullptr && noted.find(left.by) != nullptr;
+  // Of a start that no record tells of: a later one, or one before the newest.
+  const bool is_later = written_s.value_or(0) >= newest->began_unix_s;
+  const bool is_of_newest = job == nullptr && (newest->ended || newest->trained);
+  return !is_of_earlier_job && (is_later || is_of_newest) ? left : telemetry::ExitRecord{};
 }
 
 /// The newest refusal, unless a start that was not refused began behind it, as a job or, in the
@@ -208,13 +236,11 @@ RunView RunReader::look(double now_unix_s) {
   view.refused = last_refusal(noted.refused, newest, starts);
 
   const fs::path exit_file = files.exit_status();
-  const telemetry::ExitRecord left = telemetry::read_exit(exit_file);
+  telemetry::ExitRecord left = telemetry::read_exit(exit_file);
   const std::optional<double> written_s = left.unix_s ? left.unix_s : written_unix_s(exit_file);
-  // A job that has begun and not come to its first step leaves what an earlier start has written.
-  const bool is_of_now = newest == nullptr || newest->ended || newest->trained ||
-                         written_s.value_or(0) >= newest->began_unix_s;
-  traces.exit = is_of_now ? left.end : std::nullopt;
-  if (left.says_running && is_of_now) {
+  left = exit_of_now(std::move(left), written_s, noted, newest);
+  traces.exit = left.end;
+  if (left.says_running) {
     traces.running_since_unix_s = written_s;
   }
   traces.finished_file = view.finished_file = is_there(files.finished());

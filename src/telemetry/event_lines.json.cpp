@@ -71,6 +71,7 @@ const std::vector<Event>& events() {
       {"memory", {{"step", is_count}, {"rank", is_count}, {"planned_bytes", is_object}}},
       {"end", {{"step", is_count_or_null}, {"code", is_code}, {"reason", is_text}}},  // of both
       {"begin", {{"job", is_text}, {"restart", is_count}, {"chain", is_text}, {"nodes", is_count}}},
+      {"released", {{"job", is_text}, {"restart", is_count}, {"nodes", is_count}}},
       {"refused",
        {{"job", is_text}, {"restart", is_count}, {"code", is_code}, {"reason", is_text}}},
   };

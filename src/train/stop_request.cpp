@@ -135,7 +135,7 @@ StopReason StopRequest::local_reason(bool first_rank, double needed_s) const {
            : number == SIGTERM        ? StopReason::termination
                                       : StopReason::signal;
   }
-  if (left_s < needed_s) {
+  if (left_s < needed_s && (left_s >= 0 || unix_time_s() >= overdue_until_unix_s_)) {
     return StopReason::deadline;
   }
   if (first_rank && is_stop_asked_for(run_directory_)) {
@@ -188,8 +188,18 @@ std::optional<std::int64_t> StopRequest::moved_end(double needed_s) {
   return end && static_cast<double>(*end) > *deadline_unix_s_ ? end : std::nullopt;
 }
 
+void StopRequest::look_for_overdue(double needed_s) {
+  constexpr double until_told_s = 15;
+  const double now_s = unix_time_s();
+  if (deadline_unix_s_ && now_s > *deadline_unix_s_ && had_time_) {
+    overdue_until_unix_s_ = now_s + until_told_s;
+  }
+  had_time_ = !deadline_unix_s_ || *deadline_unix_s_ - now_s >= needed_s;
+}
+
 void StopRequest::begin_poll(comm::Communicator& world, double needed_s) {
   const bool first_rank = world.rank() == 0;
+  look_for_overdue(needed_s);
   std::int64_t moved_end_unix_s = 0;
   if (const auto end = first_rank && deadline_unix_s_ ? moved_end(needed_s) : std::nullopt) {
     moved_end_unix_s = *end;

@@ -298,6 +298,44 @@ TMPDIR=$work/scratch expect_exit 75 env SLURM_JOB_ID=40 FOURFOLD=slow FOURFOLD_S
 export -f srun; exec bash "$1" run.toml' _ "$slurm/train.sbatch"
 expect test ! -s left
 
+# A program that this node has not, or that is killed there, is its node's fault, for three starts in a row; nobody is to end a chain for it.
+printf '#!/bin/bash\nkill -KILL $$\n' >bin/killed
+chmod +x bin/killed
+cannot() { # COMMENT PROGRAM
+  rm -f answers/job-40 orders
+  job 40 'JobName=plain' "${plain[@]}" ${1:+"Comment=$1 "}
+  sed -i 's/Restarts=2/Restarts=0/' answers/job-40
+  env SLURM_JOB_ID=40 SLURMD_NODENAME=n1 FOURFOLD="$2" FOURFOLD_SLURM="$slurm" bash "$slurm/train.sbatch" run.toml
+}
+expect_exit 85 cannot '' "$work/none"
+expect_stdout "$work/none job begin cannot be run on n1 (code 127)"
+expect_stdout 'outcome: again, exit code 85'
+expect grep -qx 'update JobId=40 Comment=fourfold-not-run=1' orders
+expect grep -qx 'requeue 40' orders
+expect_exit 85 cannot 'mine fourfold-not-run=1 too' killed
+expect_stdout 'killed job begin cannot be run on n1 (code 137)'
+expect grep -qx 'update JobId=40 Comment=fourfold-not-run=2 mine too' orders
+expect_exit 127 cannot 'fourfold-not-run=2' "$work/none"
+expect_stdout 'the same of the two starts before this one'
+expect_stdout 'outcome: stop, exit code 127'
+expect test ! -e orders
+# An end that cannot be noted ends nothing: the next start knows it. One of a moment is asked again.
+cat >bin/vanishes <<'END'
+#!/bin/bash
+case "$1 $2" in
+  'job begin') printf 'start\nall\n' ;;
+  'job end') [[ -e $work/is_back ]] && echo finished || { touch "$work/${comes_back:-}"; kill -KILL $$; } ;;
+esac
+END
+chmod +x bin/vanishes
+rm -f is_back
+comes_back=is_back expect_exit 0 cannot '' vanishes
+expect_stdout 'outcome: finished, exit code 0'
+rm -f is_back
+comes_back=not_back expect_exit 85 cannot '' vanishes
+expect_stdout 'vanishes job end cannot be run (code 137): how the run has ended the next start notes'
+expect_stdout 'outcome: again, exit code 85'
+
 # Tasks of an array: what is wrong with the file of options is said, and nothing is trained with half of them.
 sweep() { env SLURM_JOB_ID=8 FOURFOLD_SLURM="$slurm" FOURFOLD=/bin/false "$@"; }
 printf -- "--set log.dir=a\n--set log.dir=a --set optim.lr='3\n\n" >sweep.txt

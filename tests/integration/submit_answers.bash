@@ -55,6 +55,13 @@ expect test ! -e run/submitted
 expect_stderr 'sbatch refuses'
 expect_stderr 'invalid account'
 expect test ! -s "$output"
+# A controller that has taken the job may die before it says so.
+for words in 'Socket timed out on send/recv operation' 'Zero Bytes were transmitted or received'; do
+  sbatch="echo 'sbatch: error: Batch job submission failed: $words' >&2; exit 1" expect_exit 78 "${submit[@]}" --go
+  expect_stderr "sbatch did not get Slurm's answer, so whether"
+  expect grep -qF "$(echo "$PWD"/run/submitted/*/run.toml)" run/submit.sbatch
+  rm -r run/submitted
+done
 # The jobs of an earlier submission find their own script; where there was none, none is left.
 for way in --requeue '--chain 3'; do
   [[ $way == --requeue ]] && script=run/submit.sbatch || script=run/chain.sbatch
@@ -223,6 +230,23 @@ while read -r sbatch; do
   expect_stdout 'successor'
   expect test ! -e calls/scancel
 done < <(ways_not_to_say)
+# One that sbatch has made, and did not learn of, is the next all the same, and no other.
+sbatch='echo "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation" >&2; exit 1'
+squeue='printf "%s\n" "Welcome" "30|R|chain|/x/chain.sbatch" "29|PD|chain|/x/chain.sbatch" "31|PD|chain|/x/other" "32|R|chain|/x/chain.sbatch" "33|PD|chain|/x/chain.sbatch"'
+chain
+expect_stderr 'job 33 is there all the same'
+expect_stdout 'outcome: finished, exit code 0, next job 33'
+expect test "$(cat calls/scancel)" = 33
+expect test "$(wc -l <calls/sbatch)" -eq 1
+squeue=${squeue%% \"33*}
+FOURFOLD_ASK_AGAIN_S=5 chain
+expect_stdout 'no successor could be submitted (sbatch ended with code 1: sbatch: error: Batch job submission failed: Socket timed out'
+expect test ! -e calls/scancel
+squeue='exit 1'
+chain
+expect_stdout 'outcome: finished, exit code 0'
+expect test "$(wc -l <calls/sbatch)" -eq 1
+squeue=''
 # A warning on standard error does not hide what Slurm says of the job; nor is it a part of that.
 sbatch='echo 4711'
 scontrol='echo "scontrol: warning: x" >&2; [[ "$*" == "show job 30" ]] && printf "Welcome\nJobId=30 JobName=chain\n   JobState=RUNNING Restarts=0\n   Partition=test ExcNodeList=n7\n\n"'

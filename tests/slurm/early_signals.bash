@@ -38,6 +38,16 @@ for told in USR2 USR1; do
   expect test ! -e "lease$told/metrics.jsonl"
 done
 
+# While srun starts the tasks: one that comes too early for them is sent again.
+for delay in 0 0.05 0.1 0.15 0.2 0.3 0.4 0.6; do
+  job=$(trains "step$delay")
+  until_holds 30 says 'starting on' || complain "the job does not begin: $(squeue)"
+  sleep "$delay"
+  expect scancel --batch --signal=USR2 "$job"
+  expect_job "$job" 60 FAILED 75
+  expect grep -q '"event":"end".*"code":75' "step$delay/attempts.jsonl"
+done
+
 # While it trains: to the steps, to the script alone, to both.
 for how in '' --batch --full; do
   for told in USR2 USR1 TERM; do

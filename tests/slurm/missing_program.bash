@@ -2,7 +2,7 @@
 # SPDX-FileCopyrightText: the fourfold authors
 # SPDX-License-Identifier: Apache-2.0
 # A node on which the program is not there, or may not be run (a file system that is not mounted): it is named and left out, and the
-# run begins on others. Usage: missing_program.bash BUILD_DIR
+# run begins on others. Usage: missing_program.bash BUILD_DIR [batch]: of the batch script's node
 set -u
 # shellcheck source=tests/slurm/cluster.bash
 . "$(dirname "$0")/cluster.bash"
@@ -26,6 +26,32 @@ begins_without() {
   expect grep -qx 'step 8' "$dir/FINISHED"
 }
 sed -i 's/^\[data\]/[mesh]\ndp = 3\n[data]/; s/^global_batch = 8/global_batch = 9/' run.toml
+
+if [[ ${2-} == batch ]]; then
+  # On the node of the batch script nothing of fourfold can say so: its job goes on on others, as does a chain's.
+  export FOURFOLD=$PWD/here/fourfold FOURFOLD_SLURM=$slurm
+  expect on_node 0 mount --bind "$PWD/empty" "$PWD/here"
+  job=$(sbatch --parsable --nodes=3 --ntasks-per-node=1 --time=5 "$slurm/train.sbatch" run.toml --set log.dir=headless)
+  expect_job "$job" 120 COMPLETED 0
+  expect grep -q "job begin cannot be run on node0 (code 127)" "fourfold-$job.log"
+  expect grep -q "job $job leaves out node0" "fourfold-$job.log"
+  expect grep -qx 'step 8' headless/FINISHED
+  job=$(sbatch --parsable --nodes=3 --ntasks-per-node=1 --time=5 --job-name=links "$slurm/chain.sbatch" run.toml --set log.dir=links)
+  expect_job "$job" 60 FAILED 85
+  next=$(sed -n 's/.*outcome: again, exit code 85, next job \([0-9]*\)$/\1/p' "links-$job.log")
+  expect_job "$next" 60 COMPLETED 0
+  expect grep -qx 'step 8' links/FINISHED
+  expect test -z "$(squeue --noheader --name=links)"
+  expect on_node 0 umount "$PWD/here"
+  # Where it is on no node, three starts say so.
+  mv here/fourfold here/away
+  job=$(sbatch --parsable --nodes=2 --ntasks-per-node=1 --time=5 "$slurm/train.sbatch" run.toml --set log.dir=nowhere)
+  expect_job "$job" 120 FAILED 127
+  expect test "$(grep -c 'job begin cannot be run on node' "fourfold-$job.log")" -eq 3
+  mv here/away here/fourfold
+  expectations_met && exit
+  exit 1
+fi
 
 expect on_node 1 mount --bind "$PWD/empty" "$PWD/here"
 expect_exit 1 on_node 1 test -e "$PWD/here/fourfold"

@@ -41,6 +41,8 @@ ALLOWED = [
     ("no next job could be queued: the controller was away, or the partition closed, at each of the tries",
      says("no_next", r"sbatch|Slurm does not answer", 75, 85, 86, None), {"slurmctld", "drained"}),
     ("its last job was cancelled before it had queued another", says("no_next", r"was cancelled before", 75, None), {"scancel"}),
+    ("the controller was killed before it had saved that its last job had begun, started that once more, and its node ended both",
+     lambda end: end["was_started_twice"], {"slurmctld"}),
     ("three starts in a row met their end before a checkpoint",
      says("reason", r"got no further", 93), {"rank", "srun", "script", "freeze", "node", "slurmd", "scancel"}),
     ("its last job ended before its script could begin a start", lambda end: end["has_not_begun"], ENDS_AT_ONCE),
@@ -228,7 +230,8 @@ def inject(kind, chain):
         return True
     if kind == "slurmctld":
         with GLOBAL:
-            cluster("kill-ctld")
+            # Killed, it forgets its last seconds; told to end, as by its service, nothing.
+            cluster(rng.choice(["kill-ctld", "stop-ctld"]))
             time.sleep(rng.uniform(1, 10))
             return cluster("start-ctld").returncode == 0
     if kind == "drained":
@@ -382,6 +385,21 @@ def status_of(chain):
     return json.loads(run(FOURFOLD, "status", "--json", chain.name).stdout)["runs"][0]
 
 
+def is_forgotten(chain, job):
+    """Slurm gives the number of a job that it has forgotten to the next one; and it may have forgotten the first job of a chain, too."""
+    shown = run("scontrol", "--oneliner", "show", "job", job) if job else None
+    return shown is None or f" JobName={chain.name} " not in shown.stdout
+
+
+def was_started_twice(job):
+    """Slurm's log: after it has come back it allocates nodes to the job again, on which the job's processes still are, and kills it."""
+    ctld = os.path.join(os.environ["TEST_CLUSTER_DIR"], "log", "slurmctld.log")
+    with open(ctld, encoding="utf-8", errors="replace") as log:
+        lines = [line for line in log if re.search(rf"(Allocate|Started) JobId={job} |Requeue of JobId={job} returned an error|slurmctld version", line)]
+    text = "".join(lines)
+    return re.search(rf"JobId={job} .*\n(.*slurmctld version.*\n)+.*(Allocate|Started) JobId={job} .*\n.*Requeue of JobId={job} returned an error", text) is not None
+
+
 def verdict(chain):
     """"finished", or why not: "WRONG ..." where the table does not allow it."""
     try:
@@ -398,7 +416,8 @@ def verdict(chain):
     jobs = slurm_jobs({chain.name})
     begun = {one["job"] for one in events_of(f"{chain.name}/attempts.jsonl") if one["event"] == "begin"}
     end = {"code": code, "reason": reason, "no_next": no_next,
-           "is_forgotten": run("scontrol", "show", "job", last.get("job") or "0").returncode != 0,
+           "is_forgotten": is_forgotten(chain, last.get("job")),
+           "was_started_twice": was_started_twice(last.get("job")),
            "has_not_begun": bool(jobs) and jobs[-1]["job"] not in begun}
     told = f"{status['state']}, code {code}, {reason[:120]}; no next job: {no_next[:120]}"
     for why, is_it, kinds in ALLOWED:

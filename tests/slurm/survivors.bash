@@ -48,6 +48,8 @@ assert len(starts) == 2 and int(starts[1][0]) >= 20 and {"node2", "node4", "node
 expect test "$(squeue --noheader --name=left --states=all --format='%A %T' | grep -c COMPLETED)" -eq 1
 # The jobs of a chain begin in the order of their numbers: the one that was to be next has made room for another.
 expect test "$(state_of $((job + 1))) $(state_of $((job + 2))) $(state_of $((job + 3)))" == 'CANCELLED COMPLETED CANCELLED'
+# And the one that goes on is told as the next.
+expect test "$(grep '"event":"end"' left/attempts.jsonl | grep -w "\"job\":\"$job\"" | tail -n 1 | sed -n 's/.*"next":"\([0-9]*\)".*/\1/p')" -eq $((job + 2))
 expect grep -qx 'step 60' left/FINISHED
 expect test "$(grep -c '"event":"begin"' left/attempts.jsonl)" -eq 2
 expect cluster start-node 3

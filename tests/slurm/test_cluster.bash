@@ -18,6 +18,7 @@
 #   test_cluster.bash kill-slurmd I kill -9 of slurmd only; its steps live on, orphaned
 #   test_cluster.bash start-node I  power node I on again, or restart its slurmd
 #   test_cluster.bash kill-ctld     kill -9 of slurmctld; jobs run on
+#   test_cluster.bash stop-ctld     end slurmctld as its service does: it saves its state first
 #   test_cluster.bash start-ctld    start it again; it recovers its state
 #   test_cluster.bash kill-dbd      kill -9 of slurmdbd: who asks for accounts gets no answer
 #   test_cluster.bash logs [LINES]  the end of every daemon's log
@@ -690,6 +691,13 @@ kill_ctld() {
     say "slurmctld killed"
 }
 
+stop_ctld() {
+    [[ -f $MARK ]] || die "not up"
+    signal TERM slurmctld
+    wait_gone 30 slurmctld || die "slurmctld does not end"
+    say "slurmctld stopped"
+}
+
 kill_dbd() {
     [[ -f $MARK ]] || die "not up"
     has_accounting || die "there is no accounting"
@@ -734,6 +742,7 @@ case ${1:-} in
     kill-slurmd) need_root; kill_slurmd "${2:-}" ;;
     start-node) need_root; start_again "${2:-}" ;;
     kill-ctld) need_root; kill_ctld ;;
+    stop-ctld) need_root; stop_ctld ;;
     start-ctld) need_root; start_ctld ;;
     kill-dbd) need_root; kill_dbd ;;
     __node) node_main "$2" "$3" ;;

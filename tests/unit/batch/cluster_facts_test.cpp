@@ -59,6 +59,23 @@ TEST_CASE("a submitted job is the line that is a number, wherever it stands", "[
   CHECK_FALSE(submitted_job(std::string(std::size_t{1} << 20, '7')));
 }
 
+TEST_CASE("a job may be there though sbatch has failed", "[cluster_facts]") {
+  for (const char* errors :
+       {"sbatch: error: Batch job submission failed: Socket timed out on send/recv operation\n",
+        "sbatch: error: Batch job submission failed: Zero Bytes were transmitted or received",
+        "sbatch: error: x\nsbatch: error: Batch job submission failed: Message receive failure"}) {
+    CHECK(may_be_submitted(errors));
+  }
+  for (const char* errors :
+       {"",
+        "sbatch: error: Batch job submission failed: Invalid account or account/partition "
+        "combination specified",
+        "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect "
+        "failure)"}) {
+    CHECK_FALSE(may_be_submitted(errors));
+  }
+}
+
 TEST_CASE("queued jobs and names of nodes are lines of their form", "[cluster_facts]") {
   const char* const queue =
       "CLUSTER: alpha\n17 /runs/a b/chain.sbatch\n-----\nWelcome to it\n18 (null)\n19\n20 \n"

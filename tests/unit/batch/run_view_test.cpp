@@ -7,6 +7,7 @@
 
 #include <catch2/catch_approx.hpp>
 #include <catch2/catch_test_macros.hpp>
+#include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <cstdint>
@@ -225,6 +226,62 @@ TEST_CASE("the starts of a run with more than a gigabyte of metrics are known", 
   const auto view = RunReader(folder.path()).look(1210);
   CHECK(view.attempts.size() == starts);
   CHECK(view.step == step + 1);
+}
+
+TEST_CASE("exit.json is the newest start's, whatever the clocks say", "[run_view]") {
+  const auto exit_of = [](const char* job, int restart, double unix_s, int code) {
+    return fmt::format(
+        R"({{"code":{},"reason":"told","step":19,"checkpoint":"c/step-10","bad_nodes":[],"retry":true,)"
+        R"("time":{},"job":"{}","restart":{}}})",
+        code, unix_s, job, restart);
+  };
+  const std::string first_end =
+      R"({"event":"end","time":1300,"job":"7","restart":0,"code":75,"reason":"time limit","step":19,"retry":true}
+)";
+  const std::string second =
+      R"({"event":"begin","time":1400,"job":"8","restart":0,"chain":"7","nodes":2,"from_step":10,"exit_time":1299}
+)";
+  const auto second_end = [](int code, bool retry) {
+    return fmt::format(
+        R"({{"event":"end","time":1450,"job":"8","restart":0,"code":{},"reason":"noted","step":null,"retry":{}}}
+)",
+        code, retry);
+  };
+  const ScratchFolder folder;
+  const auto look = [&](const std::string& log, const std::string& exit) {
+    folder.write("attempts.jsonl", attempts + first_end + log);
+    folder.write("exit.json", exit);
+    return RunReader(folder.path()).look(1460);
+  };
+  write_run(folder);
+  const std::string first_told = exit_of("7", 0, 1299, 75);
+  // The second has ended before its first step, and has written none: its noted end counts.
+  const RunView failed = look(second + second_end(78, false), first_told);
+  CHECK(failed.verdict.state == RunState::failed);
+  CHECK(failed.verdict.code == ExitCode::config);
+  CHECK(failed.verdict.reason == "noted");
+  CHECK_FALSE(failed.verdict.retry);
+  folder.write("FINISHED", "");  // of a run that was made longer
+  CHECK(look(second + second_end(78, false), exit_of("7", 0, 1299, 0)).verdict.code ==
+        ExitCode::config);
+  std::filesystem::remove(folder / "FINISHED");
+  CHECK(look(second + second_end(85, true), first_told).verdict.code == ExitCode::node_fault);
+  // It goes on, and the first writes its end only now, or its node's clock is late.
+  CHECK(look(second, exit_of("7", 0, 1401, 93)).verdict.state == RunState::starting);
+  CHECK(look(second, first_told).verdict.state == RunState::starting);
+  // Its own counts where no other was noted, by a clock that is behind, too.
+  CHECK(look(second, exit_of("8", 0, 1390, 86)).verdict.code == ExitCode::hang);
+  CHECK(look(second + second_end(86, true), exit_of("8", 0, 1440, 86)).verdict.retry);
+  // And what its launcher knew better.
+  const RunView killed = look(second + second_end(78, false), exit_of("8", 0, 1440, 86));
+  CHECK(killed.verdict.code == ExitCode::config);
+  CHECK_FALSE(killed.verdict.retry);
+  // A restart of the first job is not that one; a start that nobody noted is one if it is later.
+  CHECK(look(second, exit_of("7", 1, 1399, 86)).verdict.state == RunState::starting);
+  CHECK(look(second + second_end(78, false), exit_of("", 0, 1459, 75)).verdict.state ==
+        RunState::stopped);
+  CHECK(look(second + second_end(78, false), exit_of("", 0, 1100, 75)).verdict.state ==
+        RunState::failed);
 }
 
 TEST_CASE("a start that has begun is not the end of the one before", "[run_view]") {

@@ -155,6 +155,34 @@ TEST_CASE("an end of the job that was moved later is every rank's", "[stop_reque
   ::unsetenv("SLURM_RESTART_COUNT");
 }
 
+TEST_CASE("a job that was suspended beyond its end is told the new one", "[stop_request]") {
+  const fourfold::harness::ScratchFolder folder;
+  ::setenv("SLURM_JOB_ID", "71", 1);
+  ::unsetenv("SLURM_RESTART_COUNT");
+  const double ends_s = fourfold::unix_time_s() + 2;
+  std::array<std::vector<StopReason>, 2> found;
+  fourfold::comm::run_ranks(2, [&](fourfold::comm::Communicator& world) {
+    train::StopRequest request(folder.path(), ends_s);
+    train::StopRequest late(folder.path(), ends_s);
+    auto& told = found.at(static_cast<std::size_t>(world.rank()));
+    told.push_back(request.poll(world, 1).stop);
+    std::this_thread::sleep_for(std::chrono::seconds(3));
+    told.push_back(request.poll(world, 1).stop);  // nobody has said anything so far
+    told.push_back(late.poll(world, 1).stop);     // which has never had time
+    if (world.rank() == 0) {
+      folder.write(".job-end", "71 0 " + std::to_string(static_cast<long>(ends_s) + 500));
+    }
+    world.barrier();
+    std::this_thread::sleep_for(std::chrono::seconds(3));
+    told.push_back(request.poll(world, 1).stop);
+    told.push_back(request.poll(world, 600).stop);
+  });
+  CHECK(found[0] == std::vector{StopReason::none, StopReason::none, StopReason::deadline,
+                                StopReason::none, StopReason::deadline});
+  CHECK(found[0] == found[1]);
+  ::unsetenv("SLURM_JOB_ID");
+}
+
 TEST_CASE("a STOP file stops all ranks", "[stop_request]") {
   const fourfold::harness::ScratchFolder folder;
   std::atomic<int> stopped = 0;

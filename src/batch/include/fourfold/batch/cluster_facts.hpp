@@ -53,6 +53,11 @@ struct SubmittedJob {
 /// then
 std::optional<SubmittedJob> submitted_job(std::string_view text);
 
+/// Whether sbatch, which has failed, may have made a job all the same: the controller's answer did
+/// not come, or not whole.
+/// @param errors  of `sbatch`
+bool may_be_submitted(std::string_view errors);
+
 /// A job in the queue.
 struct QueuedJob {
   std::string number;

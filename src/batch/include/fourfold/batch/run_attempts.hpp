@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fourfold/base/batch_job.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/batch/attempt_log.hpp>
 #include <fourfold/telemetry/start_history.hpp>
@@ -41,7 +42,8 @@ struct RunAttempt {
   bool retry = false;
   std::string next = {};  ///< as AttemptEnd has them, or as Attempt where it has not ended
   std::string no_next = {};
-  bool refused = false;  ///< before it changed anything of the run
+  bool refused = false;    ///< before it changed anything of the run
+  BatchJob start() const;  ///< without its chain; no id: none
 };
 
 /// In the order in which they began. A trainer belongs to the newest job that had begun before it

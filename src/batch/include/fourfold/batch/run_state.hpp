@@ -32,7 +32,7 @@ bool is_over(RunState state) noexcept;
 
 /// What a run has left in its directory.
 struct RunTraces {
-  /// exit.json, where it tells an end, and no job has begun since that is not at its first step yet
+  /// exit.json, where it tells an end, and of no start before the newest
   std::optional<telemetry::ExitStatus> exit = {};
   /// when exit.json was written where it says "running"
   std::optional<double> running_since_unix_s = {};
