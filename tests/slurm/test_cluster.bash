@@ -749,7 +749,7 @@ case ${1:-} in
     -h | --help | help) sed -n '5,/^$/s/^# \{0,1\}//p' -- "$SELF" ;;
     *)
         printf 'usage: %s up [N] | env | down | status | logs [LINES]\n' "$PROG" >&2
-        printf '       %s kill-node I | kill-slurmd I | start-node I | kill-ctld | start-ctld | kill-dbd\n' "$PROG" >&2
+        printf '       %s kill-node I | kill-slurmd I | start-node I | kill-ctld | stop-ctld | start-ctld | kill-dbd\n' "$PROG" >&2
         exit 2
         ;;
 esac
