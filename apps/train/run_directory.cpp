@@ -250,7 +250,9 @@ void RunDirectory::finish(const telemetry::ExitStatus& status) {
     return;
   }
   require_ours();
-  if (status.code == ExitCode::finished) {  // first: who finds exit.json finds this too
+  if (status.code == ExitCode::finished) {
+    sweep_leftovers(folder_);  // a rank of an earlier start may have come after this one began
+    // First: who finds exit.json finds this too.
     batch::write_finished(folder_, status.step.value_or(0));
   }
   write_run_end(folder_, status, metrics_, effective_.config.log.report);

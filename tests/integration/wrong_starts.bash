@@ -30,6 +30,19 @@ kill -KILL "$trainer"
 wait "$trainer" 2>/dev/null
 expect test -e run/.run-lease
 expect test -e run/checkpoints/.lease
+# A rank of an earlier start that comes when this one trains leaves nothing in the run that has finished.
+"$fourfold" train run.toml --set log.dir=late --set checkpoint.dir=late/checkpoints --set checkpoint.every_steps=0 --set train.steps=2000 \
+  --set optim.decay_steps=4 >/dev/null 2>&1 &
+trainer=$!
+for _ in $(seq 600); do
+  ! grep -qs '"step":5,' late/metrics.jsonl || break
+  sleep 0.1
+done
+mkdir late/.start-watch-6-0 && printf 'node1 12\n' >late/.start-watch-6-0/rank-1
+wait "$trainer" || complain "the run does not finish"
+expect test -e late/FINISHED
+expect test ! -e late/.start-watch-6-0
+rm -r late
 mv run killed
 printf '{' >killed/.status.json.tmp-0123456789abcdef
 mkdir -p killed/.start-watch-7-0 killed/checkpoints/.tmp-step-000000022-0123456789abcdef
