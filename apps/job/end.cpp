@@ -9,6 +9,7 @@
 #include <fourfold/base/clock.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
+#include <fourfold/base/whole_path.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/directory_lease.hpp>
 #include <fourfold/io/step_place.hpp>
@@ -137,10 +138,21 @@ void tell(const batch::AttemptEnd& end) {
   }
 }
 
+/// The run's folder. Of a run file that is kept in it without reading that: its user may just edit
+/// it for the next start, or have removed it, and this one has ended all the same.
+fs::path log_dir_of(const Request& request) {
+  const fs::path submitted = whole_path(request.kept_run_file).parent_path().parent_path();
+  if (!request.kept_run_file.empty() &&
+      submitted == telemetry::RunFiles(submitted.parent_path()).submitted()) {
+    return submitted.parent_path();
+  }
+  return runfile::log_dir_of(named_run_file(request), request.overrides);
+}
+
 }  // namespace
 
 ExitCode end(const Request& request) {
-  const fs::path log_dir = runfile::log_dir_of(named_run_file(request), request.overrides);
+  const fs::path log_dir = log_dir_of(request);
   io::refuse_place_in_step(log_dir);
   telemetry::refuse_foreign_attempts(log_dir);
   const batch::AttemptLog attempts = log_in(log_dir);

@@ -330,6 +330,20 @@ ends = [json.loads(line) for line in open("inside/attempts.jsonl") if "\"end\"" 
 assert [one.get("launch") for one in ends] == [None, 1], ends'
 unset SLURM_JOB_ID SLURM_JOB_NUM_NODES SLURM_NTASKS FOURFOLD_LAUNCH
 
+# A kept run file that its user edits, or has removed, when a start ends: the end is noted all the same.
+for harm in 'echo micro_batch = >>' 'rm -r'; do
+  export SLURM_JOB_ID=103
+  rm -rf edited
+  expect_exit 0 "$fourfold" job begin run.toml --set log.dir=edited
+  kept=$PWD/edited/submitted/103/run.toml
+  expect test -e "$kept"
+  eval "$harm ${kept%/run.toml}$([[ $harm == rm* ]] || echo /run.toml)"
+  expect_exit 85 "$fourfold" job end run.toml --set log.dir=edited --kept-run-file "$kept" --launcher-code 137
+  expect_stdout again
+  expect grep -q '"event":"end".*"job":"103"' edited/attempts.jsonl
+  unset SLURM_JOB_ID
+done
+
 # A start that has been overtaken notes its end while the next one asks accounting for it: one end, its own.
 mkdir slow
 cat >slow/sacct <<'EOF'
