@@ -84,7 +84,11 @@ double lost_s(const RunAttempt& attempt, const Held& held, std::int64_t later) {
   if (attempt.to_step <= attempt.from_step || kept <= attempt.from_step) {
     return held.used_s();
   }
-  if (kept >= attempt.to_step) {
+  // One that hangs, or whose node fails, right after a save has stood still since.
+  const bool stood_still =
+      attempt.ended && (attempt.code == ExitCode::hang || attempt.code == ExitCode::node_fault) &&
+      std::ranges::count(attempt.saved, kept, &telemetry::StepTime::step) > 0;
+  if (kept >= attempt.to_step && !stood_still) {
     return 0;
   }
   Held lost = held;

@@ -44,6 +44,12 @@ std::int64_t warning_s(const std::string& time) {
 }
 
 std::string resources(const Submission& job) {
+  if (job.name.find(',') != std::string::npos) {
+    throw UserError(ExitCode::usage,
+                    format_message("--name={}: Slurm takes a comma for the end of a name (squeue "
+                                   "--name, scancel --name); choose another",
+                                   job.name));
+  }
   std::string text = line_of("--job-name=" + job.name);
   text += line_of("--nodes=" + job.nodes.str());
   if (job.nodes.least < job.nodes.most) {

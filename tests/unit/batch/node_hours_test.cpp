@@ -69,6 +69,11 @@ TEST_CASE("what came behind the last saved step of an attempt that was killed is
   check({attempt(10, 11, 0, 60)}, 2, 2);  // nothing was saved
   // A hang: it stood still for half an hour behind the step that was saved.
   check({ended(attempt(10, 11, 0, 31, {30}), ExitCode::hang)}, 2, 2 * 0.5);
+  // Nor is it less where that was its last one.
+  check({ended(attempt(10, 11, 0, 30, {30}), ExitCode::hang)}, 2, 2 * 0.5);
+  check({ended(attempt(10, 11, 0, 30, {30}), ExitCode::node_fault), attempt(12, 13, 30, 90, {90})},
+        4, 2 * 0.5);
+  check({ended(attempt(10, 11, 0, 30), ExitCode::hang), attempt(12, 13, 30, 90, {90})}, 4, 0);
 }
 
 TEST_CASE("what a later start computes again is lost", "[node_hours]") {

@@ -244,6 +244,12 @@ TEST_CASE("what is added counts, unless the job could not do without", "[submiss
   }
 }
 
+TEST_CASE("a name is one name to squeue, too", "[submission]") {
+  Submission job = plain();
+  job.name = "a,b";
+  CHECK_THROWS_AS(script_of(job), UserError);
+}
+
 TEST_CASE("what sbatch would take for something else is refused", "[submission]") {
   for (const char* wrong :
        {"a b", "a\n#SBATCH --uid=0", "a'b", "a\"b", "caf\xc3\xa9", "--comment=a#b"}) {
