@@ -128,12 +128,14 @@ StopReason StopRequest::local_reason(bool first_rank, double needed_s) const {
   }
   // Slurm sends the batch scripts' USR2 up to three minutes before the time limit.
   constexpr double scheduler_warns_s = 180;
+  constexpr double scheduler_ends_s = 15;  // TERM comes when the time is over: before, somebody's
   const double left_s = deadline_unix_s_ ? *deadline_unix_s_ - unix_time_s()
                                          : std::numeric_limits<double>::infinity();
   if (const int number = StopSignals::received(); number != 0) {
-    return left_s < scheduler_warns_s ? StopReason::deadline
-           : number == SIGTERM        ? StopReason::termination
-                                      : StopReason::signal;
+    const bool is_termination = number == SIGTERM;
+    return left_s < (is_termination ? scheduler_ends_s : scheduler_warns_s) ? StopReason::deadline
+           : is_termination ? StopReason::termination
+                            : StopReason::signal;
   }
   if (left_s < needed_s && (left_s >= 0 || unix_time_s() >= overdue_until_unix_s_)) {
     return StopReason::deadline;

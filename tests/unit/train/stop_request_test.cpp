@@ -271,6 +271,7 @@ TEST_CASE("a signal shortly before the end of the job is the time limit", "[stop
   };
   CHECK(reason(SIGUSR2, now_s + 120) == StopReason::deadline);
   CHECK(reason(SIGTERM, now_s - 5) == StopReason::deadline);
+  CHECK(reason(SIGTERM, now_s + 60) == StopReason::termination);
   CHECK(reason(SIGTERM, now_s + 3600) == StopReason::termination);
   CHECK(reason(SIGTERM, std::nullopt) == StopReason::termination);
   CHECK(reason(SIGUSR2, now_s + 3600) == StopReason::signal);
