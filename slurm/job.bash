@@ -164,13 +164,13 @@ job_answer() { sed -nE "/^($(IFS='|' && echo "$*"))( |\$)/,\$p"; }
 # cannot_run CODE: no code of fourfold, but what a shell makes of a program that is not there, cannot be run, or was killed.
 cannot_run() { [[ $1 -eq 126 || $1 -eq 127 || $1 -ge 128 ]]; }
 
-# not_run VERB CODE: where the program of this script's node cannot be run, another node's may be: sets `outcome`, `bad_nodes` and `code`, for
+# not_run CODE: `job begin` has ended so. Where the program of this script's node cannot be run, another node's may be: sets `outcome`, `bad_nodes` and `code`, for
 # two jobs in a row (their comment counts them, and stays when a job goes back into the queue).
 # shellcheck disable=SC2034  # for the scripts that source this
 not_run() {
   local node=${SLURMD_NODENAME:-$HOSTNAME}
-  cannot_run "$2" && [[ -z $told_to_stop ]] || return 0
-  say "$FOURFOLD job $1 cannot be run on $node (code $2): the program is not there, or does not work there"
+  cannot_run "$1" && [[ -z $told_to_stop ]] || return 0
+  say "$FOURFOLD job begin cannot be run on $node (code $1): the program is not there, or does not work there"
   starts_not_run=$(($(comment_of "$own_number" | sed -nE "s/^(.* )?$not_run_mark([0-2])( .*)?\$/\2/p") + 1))
   if [[ $starts_not_run -lt 3 ]]; then
     outcome=again code=85 bad_nodes=${SLURMD_NODENAME-}
@@ -215,6 +215,7 @@ take_run_file() {
   done
 }
 
+ended_by=() why_stopped='' starts_not_run='' # of the last launch: see start_run, and not_run
 # start_run ARGUMENT...: `fourfold train ARGUMENT...` as one launch of this job; sets `outcome`, `preempted`, `bad_nodes` and
 # `ended_by`, what it told `job end`, and `why_stopped`, and returns the run's code, as train_job. Where it is a restart inside the job, and no mesh fits
 # on the nodes that are left: nothing is launched, `fits` is 0.
@@ -222,7 +223,7 @@ take_run_file() {
 start_run() {
   local code=0 i answer errors lines overrides=() taken exit_file='' gone
   in_peace "$FOURFOLD" job begin ${kept_run:+--kept-run-file "$kept_run"} ${no_next:+--no-next "$no_next"} \
-    --tell-files "$@" || { code=$? && outcome=stop && not_run "begin" "$code" && return "$code"; }
+    --tell-files "$@" || { code=$? && outcome=stop && not_run "$code" && return "$code"; }
   mapfile -t lines < <(job_answer start finished queue <<<"$answer") # "start", the number of tasks, arguments
   if [[ ${lines[0]-} == queue ]]; then
     fits=0
@@ -274,7 +275,6 @@ start_run() {
   note_end "$@" "${ended_by[@]}"
 }
 
-ended_by=() why_stopped='' starts_not_run=''
 # train_job ARGUMENT...: `fourfold train ARGUMENT...`, and again inside this job as often as FOURFOLD_RESTARTS_INSIDE allows. Sets
 # `outcome` to "again", "finished", "stop" or "superseded" (the chain has gone on without this job, which has to leave everything
 # as it is), `preempted` to 1 if it was, `bad_nodes` to those that failed, with commas, and `fast_dir` to where nodes keep steps. Returns the exit code of the run

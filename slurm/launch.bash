@@ -4,15 +4,16 @@
 # fourfold as a step of the job, and the signals that come meanwhile; job.bash sources it.
 
 # shellcheck disable=SC2034  # for restart_inside.bash
-is_ending=0 end_was_moved=0 was_launched=0 # 1: this script was told to end; the job ends sooner than the run knows
+is_ending=0 end_was_moved=0 was_launched=0 # 1: this script was told to end; the job ends sooner than the run knows; srun was called
 
+# pass_on SIGNAL: one that came to this script, to the run.
 pass_on() {
   say "SIG$1: passed on"
   signal_run "$1"
 }
 
-# shellcheck disable=SC2154  # own_number: of job.bash
 # signal_run SIGNAL: to all steps, and twice again: tasks that srun is just starting get none. The run takes several for one.
+# shellcheck disable=SC2154  # own_number: of job.bash
 signal_run() {
   scancel --quiet --signal="$1" "$own_number" 2>/dev/null
   (

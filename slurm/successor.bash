@@ -56,6 +56,7 @@ submit_next() {
 }
 
 # may_be_submitted CODE ERRORS: whether sbatch, which has failed so, may have made a job all the same: the controller's answer did not come.
+# As `fourfold submit` knows them (cluster_facts.cpp).
 may_be_submitted() {
   [[ $1 -eq 137 || $1 -eq 141 || ($1 -ne 0 && $2 =~ timed\ out|Zero\ Bytes\ were|receive\ failure|Unexpected\ message|Connection\ reset|Transport\ endpoint) ]]
 }

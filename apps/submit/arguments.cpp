@@ -55,12 +55,14 @@ void describe(CLI::App& command, Arguments& arguments) {
   command.add_option("-t,--time", arguments.time, "Time limit of a job, as Slurm writes it")
       ->type_name("TIME")
       ->envname("SBATCH_TIMELIMIT");
-  command.add_option("-p,--partition", arguments.partition, "Partition. Default: the cluster's")
+  command
+      .add_option("-p,--partition", arguments.partition,
+                  "Partition, or several (day,night). Default: the cluster's")
       ->envname("SBATCH_PARTITION");
   command.add_option("-A,--account", arguments.account, "Account")->envname("SBATCH_ACCOUNT");
   command.add_option("-J,--name", arguments.name,
                      "Name of the job; jobs of a chain have it in common. Default: fourfold- and "
-                     "the name of log.dir");
+                     "the name of log.dir. Without a comma, which ends a name for Slurm");
   command
       .add_option("--site", arguments.site,
                   "What this site needs: a name from share/fourfold/slurm/sites, or a path")

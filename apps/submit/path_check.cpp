@@ -30,7 +30,7 @@ bool can_be_seen(const std::string& name) {
   return ++part == whole.end() || fs::exists("/" / *part, ignored);
 }
 
-/// Why a folder cannot be made, with what is in its way: "/work/notes is no folder"; empty where it
+/// Why a folder cannot be made, with what is in its way: "/data/notes is no folder"; empty where it
 /// can, or is there.
 std::string why_not_made(const std::string& name) {
   std::error_code ignored;

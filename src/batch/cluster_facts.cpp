@@ -103,7 +103,8 @@ std::optional<SubmittedJob> submitted_job(std::string_view text) {
 }
 
 bool may_be_submitted(std::string_view errors) {
-  // As slurm_errno.c has them, of what is read after the request was sent.
+  // Slurm's errors and the system's, of what is read after the request was sent; successor.bash
+  // has them, too.
   constexpr std::array<std::string_view, 6> unanswered{
       "timed out",        "Zero Bytes were transmitted", "receive failure", "Unexpected message",
       "Connection reset", "Transport endpoint"};

@@ -7,13 +7,13 @@ set -u
 . "$(dirname "$0")/expect.bash"
 begin "$1"
 check=$work/gpu-check # of fewer steps: under the sanitizers all that a step does is slow
-printf '#!/bin/sh\nexec "%s/scripts/gpu-check" --steps 10 "$@"\n' "$SOURCE_DIR" >"$check"
+printf '#!/bin/sh\nexec "%s/scripts/gpu-check" --steps 24 "$@"\n' "$SOURCE_DIR" >"$check"
 chmod +x "$check"
 
-expect_exit 0 "$check" --build "$1" --out out --mesh dp=2,zero=3 --only profiler_ranges --only verify --only same --reference none --only curve
+expect_exit 0 "$check" --build "$1" --out out --mesh dp=2,zero=3 pp=2,tp=2 --only profiler_ranges --only verify --only same --reference none --only curve
 expect_stdout 'All tests passed'
-expect_stdout '1 mesh, losses within'
-expect_stdout 'same bits bf16  10 steps'
+expect_stdout '2 meshes, losses within'
+expect_stdout 'same bits bf16  24 steps'
 expect_stdout 'loss curve  no reference'
 expect_stdout ' 0 FAILED'
 expect python3 -c 'import json
@@ -118,14 +118,14 @@ for record in records:
         record["loss"] *= 1.02
 open("curve/metrics.jsonl", "w").write("".join(json.dumps(record) + "\n" for record in records))'
 expect_exit 1 "$check" --build "$1" --out out2 --only curve --reference curve
-expect_stdout 'steps 1 to 10:'
+expect_stdout 'steps 5 to 24:'
 # One whose tokens are made of the text beside it.
 rm curve/tokens.*
 expect_exit 1 "$check" --build "$1" --out out2 --only curve --reference curve
 expect_stdout 'text.txt: cannot be opened'
 cp out/runs/text.txt curve/
 expect_exit 1 "$check" --build "$1" --out out2 --only curve --reference curve
-expect_stdout 'steps 1 to 10:'
+expect_stdout 'steps 5 to 24:'
 
 # The benchmarks, with tiny shapes; their tables are in the report.
 expect_exit 0 "$check" --build "$1" --out out --only benchmarks --models tiny --peer-python ''
