@@ -298,6 +298,42 @@ TMPDIR=$work/scratch expect_exit 75 env SLURM_JOB_ID=40 FOURFOLD=slow FOURFOLD_S
 export -f srun; exec bash "$1" run.toml' _ "$slurm/train.sbatch"
 expect test ! -s left
 
+# What was launched has an end of its own, whatever signal comes right after it.
+# shellcheck disable=SC2016
+cat >after_launch.bash <<'END'
+. "$slurm/job.bash"
+launch() { was_launched=$1 && shift && told_to_stop=SIGUSR2; return "${code_of_launch:-65}"; }
+job_answer() { printf 'start\n%s\n' "$launched"; }
+start_run run.toml
+END
+export slurm
+for launched in 1 0; do
+  rm -f asked_for
+  sed -i "s/was_launched=.*shift/was_launched=$launched \&\& shift/" after_launch.bash
+  launched=all SLURM_JOB_ID=40 FOURFOLD=slow bash after_launch.bash >"$output" 2>&1
+  if [[ $launched == 1 ]]; then
+    expect grep -q '^job end run.toml --launcher-code 65' asked_for
+  else
+    expect grep -q '^job end run.toml --stopped-by SIGUSR2' asked_for
+  fi
+done
+# Who asks for the next job again and again tells only news.
+cat >sees.bash <<'END'
+. "$slurm/job.bash"
+link=1 most=0 by_script=0 own_script='' successor=(none) FOURFOLD_ASK_AGAIN_S=5
+. "$slurm/successor.bash"
+seconds_to_forget() { echo 300; }
+submit_next() { no_next='always the same'; return 1; }
+exec {from}<> <(:) {to}<> <(:)
+see_to_next "$from" "$to" &
+sleep 17
+echo ended >&"$to"
+wait
+while read -r -t 1 -u "$from" line; do echo "$line"; done
+END
+SLURM_JOB_ID=40 bash sees.bash >"$output" 2>&1
+expect test "$(grep -c 'always the same' "$output")" -eq 1
+
 # A program that this node has not, or that is killed there, is its node's fault, for three starts in a row; nobody is to end a chain for it.
 printf '#!/bin/bash\nkill -KILL $$\n' >bin/killed
 chmod +x bin/killed

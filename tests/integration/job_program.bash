@@ -330,6 +330,13 @@ ends = [json.loads(line) for line in open("inside/attempts.jsonl") if "\"end\"" 
 assert [one.get("launch") for one in ends] == [None, 1], ends'
 unset SLURM_JOB_ID SLURM_JOB_NUM_NODES SLURM_NTASKS FOURFOLD_LAUNCH
 
+# An end that no other start mends has no next job: its script cancels that one.
+export SLURM_JOB_ID=104
+expect_exit 0 "$fourfold" job begin run.toml --set log.dir=last
+expect_exit 78 "$fourfold" job end run.toml --set log.dir=last --launcher-code 78 --next 105
+expect_exit 1 grep -q '"next"' last/attempts.jsonl
+unset SLURM_JOB_ID
+
 # A kept run file that its user edits, or has removed, when a start ends: the end is noted all the same.
 for harm in 'echo micro_batch = >>' 'rm -r'; do
   export SLURM_JOB_ID=103

@@ -38,8 +38,15 @@ for told in USR2 USR1; do
   expect test ! -e "lease$told/metrics.jsonl"
 done
 
-# While srun starts the tasks: one that comes too early for them is sent again.
-for delay in 0 0.05 0.1 0.15 0.2 0.3 0.4 0.6; do
+# While srun makes the step: one that comes too early for its tasks is sent again.
+# shellcheck disable=SC2016  # expanded in the job
+printf 'srun() { [[ "$*" != *" train "* ]] || sleep 2; command srun "$@"; }\n' >slow_srun.sh
+job=$(FOURFOLD_SITE=./slow_srun.sh trains before_step)
+until_holds 30 says 'starting on' || complain "the job does not begin: $(squeue)"
+sleep 0.5
+expect scancel --batch --signal=USR2 "$job"
+expect_job "$job" 60 FAILED 75
+for delay in 0 0.1 0.2 0.4; do
   job=$(trains "step$delay")
   until_holds 30 says 'starting on' || complain "the job does not begin: $(squeue)"
   sleep "$delay"
@@ -74,6 +81,17 @@ for how in TimeLimit=1 EndTime=now; do
   expect grep -q '"reason": "saved and stopped: time limit"' "moved$how/exit.json"
   expect grep -q '"event":"end".*"code":75.*saved and stopped: time limit' "moved$how/attempts.jsonl"
 done
+
+# And one that wants to go back into the queue then does: nobody has cancelled it.
+job=$(FOURFOLD_REQUEUE=1 trains requeued)
+until_holds 60 has_steps requeued 5 || complain "the run does not train: $(cat "fourfold-$job.log")"
+expect scontrol update "JobId=$job" EndTime=now
+until_holds 60 says 'outcome: again, exit code 75' || complain "the job goes on: $(cat "fourfold-$job.log")"
+sleep 3
+! says 'the job was cancelled' || complain "the job takes itself for cancelled: $(cat "fourfold-$job.log")"
+expect test "$(scontrol show job "$job" | sed -n 's/.*Restarts=\([0-9]*\).*/\1/p')" = 1
+expect scancel "$job"
+until_holds 60 is_over "$job" || complain "job $job is not over"
 
 # One that is moved later is made use of, by all ranks.
 job=$(FOURFOLD_LOOK_AT_END_S=5 sbatch --parsable --nodes=2 --ntasks=2 --time=1 "$slurm/train.sbatch" run.toml --set train.steps=1000000 \

@@ -133,6 +133,13 @@ TEST_CASE("what a full disk or a crash has left of a run's file is still its own
   }
 }
 
+TEST_CASE("attempts.jsonl of which the head was cut off is still its own", "[own_files]") {
+  const ScratchFolder dir;
+  dir.write("attempts.jsonl",
+            "{\"event\":\"released\",\"time\":1.7e9,\"job\":\"7\",\"restart\":0,\"nodes\":2}\n");
+  CHECK(refusal(dir.path()) == "");
+}
+
 TEST_CASE("what no run has written is left alone, and named", "[own_files]") {
   const std::pair<const char*, const char*> foreign[] = {
       {"config.toml", "[model]\nlayers = 1  # few\nhidden = 32\n"},
@@ -163,6 +170,8 @@ TEST_CASE("what no run has written is left alone, and named", "[own_files]") {
       {"attempts.jsonl",
        "{\"event\":\"refused\",\"time\":1.7e9,\"job\":7,\"restart\":0,"
        "\"code\":78,\"reason\":\"no\"}\n"},
+      {"attempts.jsonl",
+       "{\"event\":\"released\",\"time\":1.7e9,\"job\":\"7\",\"restart\":0,\"nodes\":\"all\"}\n"},
       {"exit.json",
        "{\"code\":null,\"reason\":\"r\",\"step\":\"up\",\"checkpoint\":null,"
        "\"bad_nodes\":[],\"retry\":null}"},
