@@ -98,7 +98,9 @@ elif [[ -n $own_number ]]; then
 fi
 
 # The run file that an earlier start has kept for this one (run-directory.md): whatever its user has made of theirs since.
-kept_run=$(kept_run_of "$own_number")
+own_comment=$(comment_of "$own_number")
+kept_run=$(kept_run_in "$own_comment")
+times_not_run=$(sed -nE "s/^(.* )?$not_run_mark([0-2])( .*)?\$/\2/p" <<<"$own_comment") # starts in a row before this one
 
 # When this job ends, in seconds since 1970; Slurm tells by itself from 23.02 on. Not exported: the next job of a chain would
 # inherit it. What lies behind us was meant for another job, or for this one before it was restarted.
@@ -171,7 +173,7 @@ not_run() {
   local node=${SLURMD_NODENAME:-$HOSTNAME}
   cannot_run "$1" && [[ -z $told_to_stop ]] || return 0
   say "$FOURFOLD job begin cannot be run on $node (code $1): the program is not there, or does not work there"
-  starts_not_run=$(($(comment_of "$own_number" | sed -nE "s/^(.* )?$not_run_mark([0-2])( .*)?\$/\2/p") + 1))
+  starts_not_run=$((times_not_run + 1))
   if [[ $starts_not_run -lt 3 ]]; then
     outcome=again code=85 bad_nodes=${SLURMD_NODENAME-}
   else
@@ -221,9 +223,13 @@ ended_by=() why_stopped='' starts_not_run='' # of the last launch: see start_run
 # on the nodes that are left: nothing is launched, `fits` is 0.
 # shellcheck disable=SC2034  # for the scripts that source this
 start_run() {
-  local code=0 i answer errors lines overrides=() taken exit_file='' gone
+  local code=0 i answer errors lines overrides=() taken exit_file='' gone told_before=''
   in_peace "$FOURFOLD" job begin ${kept_run:+--kept-run-file "$kept_run"} ${no_next:+--no-next "$no_next"} \
     --tell-files "$@" || { code=$? && outcome=stop && not_run "$code" && return "$code"; }
+  if [[ -n $times_not_run && $times_not_run != 0 ]]; then
+    note_not_run "$own_number" 0
+    times_not_run=0
+  fi
   mapfile -t lines < <(job_answer start finished queue <<<"$answer") # "start", the number of tasks, arguments
   if [[ ${lines[0]-} == queue ]]; then
     fits=0

@@ -21,9 +21,9 @@ seconds_in() {
 forget_tasks() { unset "${!SLURM_GPUS@}" "${!SLURM_NTASKS@}" "${!SLURM_CPUS@}" SRUN_CPUS_PER_TASK SLURM_DISTRIBUTION SLURM_HINT; }
 
 # ask_for SECONDS COMMAND...: its standard output in `answer`, its standard error in `errors`: a warning or a banner there is no
-# part of an answer. It is asked without what users set for their own eyes (SINFO_FORMAT, ...), and no signal that means the run
-# ends it. Returns its code; 137 when it was ended for giving none within that time (at least 5 s), 141 when it never stopped
-# talking (1 MiB, 64 kiB of errors).
+# part of an answer. It is asked without what users set for their own eyes (SINFO_FORMAT, ...). Of the signals that mean the run only
+# TERM ends it, which `timeout` does not let it ignore. Returns its code; 143 then, 137 when it was ended for giving none within that time
+# (at least 5 s), 141 when it never stopped talking (1 MiB, 64 kiB of errors).
 ask_for() {
   local code=1 limit=$(($1 < 5 ? 5 : $1))
   shift
@@ -144,10 +144,10 @@ comment_of() {
   ask scontrol show job "$1" && sed -n 's/^ *Comment=\(.*[^ ]\) *$/\1/p' <<<"$answer" | head -n 1
 }
 
-# kept_run_of JOB: the run file in its comment; nothing where there is none, or it is gone.
-kept_run_of() {
+# kept_run_in COMMENT: the run file in it; nothing where there is none, or it is gone.
+kept_run_in() {
   local file
-  file=$(comment_of "$1" | sed -n "s|^.*$run_mark||p")
+  file=$(sed -n "s|^.*$run_mark||p" <<<"$1")
   [[ ! -r $file ]] || echo "$file"
 }
 
@@ -159,12 +159,13 @@ note_run() {
     say "job $1 could not be told its run file ($errors): it reads log.dir in the one that it was submitted with"
 }
 
-# note_not_run JOB COUNT: so many starts in a row, of this job or before it, could not run the program (not_run).
+# note_not_run JOB COUNT: so many starts in a row, of this job or before it, could not run the program (not_run, and elsewhere.bash).
 not_run_mark=fourfold-not-run=
 note_not_run() {
   local before answer errors
-  before=$(comment_of "$1" | sed -E "s/(^| )${not_run_mark}[0-9]+//")
-  ask scontrol update "JobId=$1" "Comment=$not_run_mark$2${before:+ $before}" || say "job $1 could not be told of the starts before it ($errors)"
+  before=$(comment_of "$1" | sed -E "s/(^| )${not_run_mark}[0-9]+//; s/^ //")
+  [[ $2 == 0 ]] || before="$not_run_mark$2${before:+ $before}"
+  ask scontrol update "JobId=$1" "Comment=$before" || say "job $1 could not be told of the starts before it ($errors)"
 }
 
 # gpus_of TRES: of "gres:gpu:a100:2" or "gres/gpu:2", what --gpus takes.

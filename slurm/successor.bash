@@ -58,7 +58,7 @@ submit_next() {
 # may_be_submitted CODE ERRORS: whether sbatch, which has failed so, may have made a job all the same: the controller's answer did not come.
 # As `fourfold submit` knows them (cluster_facts.cpp).
 may_be_submitted() {
-  [[ $1 -eq 137 || $1 -eq 141 || ($1 -ne 0 && $2 =~ timed\ out|Zero\ Bytes\ were|receive\ failure|Unexpected\ message|Connection\ reset|Transport\ endpoint) ]]
+  [[ $1 -eq 137 || $1 -eq 141 || $1 -eq 143 || ($1 -ne 0 && $2 =~ timed\ out|Zero\ Bytes\ were|receive\ failure|Unexpected\ message|Connection\ reset|Transport\ endpoint) ]]
 }
 
 # find_next: the job of this user's that waits, and has this one's name and command, and a later number; nothing where there is none. Fails

@@ -4,8 +4,11 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
+#include <fourfold/io/text_file.hpp>
 
 #include <array>
+#include <cstdint>
+#include <string>
 #include <system_error>
 
 namespace fourfold::submit {
@@ -31,6 +34,13 @@ fs::path found(const fs::path& start, const std::array<const char*, 3>& candidat
 }
 
 }  // namespace
+
+std::string Installed::functions() const {
+  constexpr std::uint64_t most_bytes = 1 << 16;
+  const std::string text = io::text_of_file(scripts / "elsewhere.bash", most_bytes);
+  const std::size_t head = text.find("\n\n");
+  return head == std::string::npos ? text : text.substr(head + 2);
+}
 
 Installed find_installed() {
   std::error_code ignored;

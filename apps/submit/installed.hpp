@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 namespace fourfold::submit {
 
@@ -10,6 +11,10 @@ namespace fourfold::submit {
 struct Installed {
   std::filesystem::path front_door;  ///< fourfold
   std::filesystem::path scripts;     ///< the folder of train.sbatch
+
+  /// Of elsewhere.bash there: what stands in a batch script itself, without that file's head.
+  /// @throws UserError (config) when it cannot be read
+  std::string functions() const;
 };
 
 /// @throws UserError (config) when one of them is missing

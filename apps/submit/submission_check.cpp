@@ -294,6 +294,7 @@ batch::Submission checked_submission(const Arguments& arguments,
   const telemetry::RunFiles files(log_dir);
   return {.program = installed.front_door,
           .scripts = installed.scripts,
+          .functions = installed.functions(),
           // The jobs of a chain submit it again: no single job must replace it under them.
           .script = arguments.chain > 0 ? files.chain_script() : files.submit_script(),
           .log_dir = log_dir,

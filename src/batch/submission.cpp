@@ -103,6 +103,21 @@ bool is_option(std::string_view option, const Reserved& one) {
   return word.starts_with(one.shortest) && one.long_name.starts_with(word);
 }
 
+/// The batch scripts note these in the comment of a job.
+constexpr std::array<std::string_view, 2> marks_in_comment{"fourfold-run-file=",
+                                                           "fourfold-not-run="};
+
+void refuse_marks(const std::string& option) {
+  for (const std::string_view mark : marks_in_comment) {
+    if (option.find(mark) != std::string::npos) {
+      throw UserError(ExitCode::usage,
+                      format_message("--sbatch={}: {} in a job's comment is how its scripts note "
+                                     "what they go on with; choose another comment",
+                                     option, mark));
+    }
+  }
+}
+
 /// What the user adds stands last, so that it counts: of two lines Slurm takes the second.
 std::string extra_options(const Submission& job) {
   std::string text;
@@ -121,6 +136,7 @@ std::string extra_options(const Submission& job) {
                                        option, one.remedy));
       }
     }
+    refuse_marks(option);
     text += line_of(option);
   }
   return text;
@@ -243,10 +259,16 @@ std::string script_of(const Submission& job) {
   } else if (job.requeue) {
     text += exported("FOURFOLD_REQUEUE", "1");
   }
+  text += "\n" + job.functions + "\n";
+  std::string needed = "\"$FOURFOLD_SLURM/job.bash\"";
+  std::string change_folder;
   if (!job.work_folder.empty()) {
-    text += fmt::format("cd -- {} || exit 78 # the paths in the run file are meant from here\n",
-                        shell_word(job.work_folder.string()));
+    const std::string folder = shell_word(job.work_folder.string());
+    needed += " " + folder;
+    change_folder = fmt::format(
+        "cd -- {} || exit 78 # the paths in the run file are meant from here\n", folder);
   }
+  text += "needs " + needed + "\n" + change_folder;
   text += fmt::format("exec bash \"$FOURFOLD_SLURM/{}.sbatch\" {}",
                       job.chain > 0 ? "chain" : "train", shell_word(job.run_file));
   for (const std::string& argument : job.arguments) {

@@ -49,6 +49,34 @@ if [[ ${2-} == batch ]]; then
   expect_job "$job" 120 FAILED 127
   expect test "$(grep -c 'job begin cannot be run on node' "fourfold-$job.log")" -eq 3
   mv here/away here/fourfold
+
+  # The whole installation: what is left is the script that `fourfold submit` has written, and it counts for a chain, too.
+  unset FOURFOLD FOURFOLD_SLURM FOURFOLD_MPI
+  # shellcheck disable=SC2317  # called by expect
+  hides() { for folder in "$(readlink -f "$slurm")" "${fourfold%/*}"; do on_node "$1" mount --bind "$PWD/empty" "$folder" || return; done; }
+  # shellcheck disable=SC2317
+  shows() { for folder in "$(readlink -f "$slurm")" "${fourfold%/*}"; do on_node "$1" umount "$folder" || return; done; }
+  # sends NAME NODES OPTION...: the number of its first job.
+  sends() { "$fourfold" submit run.toml --nodes "$2" --tasks-per-node 1 --time 5 --name "$1" --set log.dir="$1" "${@:3}" --go 2>"$errors" || complain "$(cat "$errors")"; }
+  expect hides 0
+  job=$(sends whole 3 --sbatch=--comment=mine)
+  expect_job "$job" 120 COMPLETED 0
+  expect grep -q "node0 does not have $(readlink -f "$slurm")" "whole/whole-$job.log"
+  expect grep -q "goes back into the queue, and leaves out node0" "whole/whole-$job.log"
+  expect grep -qx 'step 8' whole/FINISHED
+  expect grep -Eq '^ *Comment=mine ?$' <(scontrol show job "$job")
+  job=$(sends linked 3 --chain 3)
+  expect_job "$job" 120 COMPLETED 0
+  expect grep -q 'outcome: finished, exit code 0' "linked/linked-$job.log"
+  expect grep -q ' Requeue=0 ' <(scontrol show job "$job")
+  until_holds 30 no_jobs_of linked || complain "jobs are left: $(squeue)"
+  # Those that it needs all of go on with the same ones, and not for ever.
+  for node in 1 2 3; do expect hides "$node"; done
+  job=$(sends nobody 4 --set train.global_batch=12 --set mesh.dp=4)
+  expect_job "$job" 240 FAILED 78
+  expect test "$(grep -c 'does not have' "nobody/nobody-$job.log")" -eq 3
+  expect grep -q 'the same of the two starts before this one' "nobody/nobody-$job.log"
+  for node in 0 1 2 3; do expect shows "$node"; done
   expectations_met && exit
   exit 1
 fi

@@ -20,6 +20,7 @@ namespace {
 Submission plain() {
   return {.program = "/opt/bin/fourfold",
           .scripts = "/opt/share/slurm",
+          .functions = "needs() { :; }\n",
           .script = "/runs/a/submit.sbatch",
           .log_dir = "/runs/a",
           .run_file = "/home/run.toml",
@@ -71,6 +72,17 @@ TEST_CASE("a script goes to the folder from which the run file's paths are read"
   CHECK(script_of(job).find("\ncd ") == std::string::npos);
   job.work_folder = "/home/it's mine";
   CHECK_THAT(script_of(job), ContainsSubstring("\ncd -- '/home/it'\\''s mine' || exit 78 #"));
+}
+
+TEST_CASE("a script looks for what it needs before it hands over", "[submission]") {
+  Submission job = plain();
+  CHECK_THAT(
+      script_of(job),
+      ContainsSubstring("\n\nneeds() { :; }\n\nneeds \"$FOURFOLD_SLURM/job.bash\"\nexec bash "));
+  job.work_folder = "/home/it's mine";
+  CHECK_THAT(
+      script_of(job),
+      ContainsSubstring("\nneeds \"$FOURFOLD_SLURM/job.bash\" '/home/it'\\''s mine'\ncd -- "));
 }
 
 TEST_CASE("the log lies in log.dir where sbatch can be told so", "[submission]") {
@@ -224,6 +236,8 @@ TEST_CASE("what is added counts, unless the job could not do without", "[submiss
                              "-sN3",
                              "-qhigh",
                              "nodes=3",
+                             "--comment=mine,fourfold-run-file=/x",
+                             "--comment=fourfold-not-run=2",
                              "fast",
                              "--",
                              ":",
@@ -236,7 +250,7 @@ TEST_CASE("what is added counts, unless the job could not do without", "[submiss
   for (const char* option :
        {"--nodelist=n1", "--time-min=5", "--ntasks-per-core=1", "--cpus-per-gpu=2", "--nice=5",
         "--requeue", "--no-requeue", "--wait-all-nodes=1", "--wait", "--hold", "--exclusive",
-        "--reservation=r", "--parsable"}) {
+        "--reservation=r", "--parsable", "--comment=fourfold"}) {
     CAPTURE(option);
     job = plain();
     job.more = {option};
