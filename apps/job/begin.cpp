@@ -143,7 +143,7 @@ class BegunAttempt {
 /// it is known. There is no such file, and none is made, where no run has a directory yet.
 void note_refusal(const Request& request, const UserError& error) {
   try {
-    const fs::path log_dir = runfile::log_dir_of(named_run_file(request), request.overrides);
+    const fs::path log_dir = log_dir_of(request);
     std::error_code ignored;
     // Without a job it would as well be of a mistyped command beside another's run.
     if (!BatchJob::of_this_process().id.empty() && fs::is_directory(log_dir, ignored) &&

@@ -37,8 +37,27 @@ bool is_over(const std::vector<batch::Attempt>& attempts, const batch::Attempt& 
          last->end->code != ExitCode::stopped_saved;
 }
 
+/// The log.dir of a run file that lies where runs are kept; empty: it lies elsewhere.
+fs::path log_dir_around(const fs::path& run_file) {
+  const fs::path submitted = whole_path(run_file).parent_path().parent_path();
+  return submitted == telemetry::RunFiles(submitted.parent_path()).submitted()
+             ? submitted.parent_path()
+             : fs::path();
+}
+
+void refuse_gone(const fs::path& run_file) {
+  std::error_code ignored;
+  if (!fs::exists(run_file, ignored) && !log_dir_around(run_file).empty()) {
+    throw UserError(ExitCode::config,
+                    format_message("{} is gone, where this chain keeps what it trains; submit "
+                                   "your run file anew: the run goes on from its checkpoint",
+                                   run_file.string()));
+  }
+}
+
 std::optional<batch::KeptRun> kept_run(const Request& request, const batch::Attempt& start) {
   const std::string named = named_run_file(request);
+  refuse_gone(named);
   auto kept = batch::kept_run_of(named);
   if (kept || name_of_chain().empty()) {
     return kept;
@@ -57,6 +76,12 @@ std::optional<batch::KeptRun> kept_run(const Request& request, const batch::Atte
 
 std::string named_run_file(const Request& request) {
   return request.kept_run_file.empty() ? request.run_file : request.kept_run_file;
+}
+
+fs::path log_dir_of(const Request& request) {
+  const std::string named = named_run_file(request);
+  const fs::path around = log_dir_around(named);
+  return around.empty() ? fs::path(runfile::log_dir_of(named, request.overrides)) : around;
 }
 
 ChainRun run_of_chain(const Request& request, const batch::Attempt& start) {

@@ -27,8 +27,13 @@ struct ChainRun {
 /// The run file that says what this start trains: the kept one that is named, else the user's.
 std::string named_run_file(const Request& request);
 
+/// The run's folder. Of a run file that is kept in it without reading that: its user may just edit
+/// it for the next start, or have removed it. @throws UserError as runfile::log_dir_of
+std::filesystem::path log_dir_of(const Request& request);
+
 /// What `start` trains. Tells of files of the user's that have changed since they were kept.
-/// @throws UserError as batch::kept_run_of, and as runfile::log_dir_of
+/// @throws UserError as batch::kept_run_of, and as runfile::log_dir_of; config where what was kept
+/// is gone
 ChainRun run_of_chain(const Request& request, const batch::Attempt& start);
 
 /// A kept run is that of the directory it lies in: one that was copied or moved with it would train

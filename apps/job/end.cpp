@@ -138,17 +138,6 @@ void tell(const batch::AttemptEnd& end) {
   }
 }
 
-/// The run's folder. Of a run file that is kept in it without reading that: its user may just edit
-/// it for the next start, or have removed it, and this one has ended all the same.
-fs::path log_dir_of(const Request& request) {
-  const fs::path submitted = whole_path(request.kept_run_file).parent_path().parent_path();
-  if (!request.kept_run_file.empty() &&
-      submitted == telemetry::RunFiles(submitted.parent_path()).submitted()) {
-    return submitted.parent_path();
-  }
-  return runfile::log_dir_of(named_run_file(request), request.overrides);
-}
-
 }  // namespace
 
 ExitCode end(const Request& request) {

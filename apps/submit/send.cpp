@@ -10,11 +10,12 @@
 #include <fourfold/base/message.hpp>
 #include <fourfold/batch/kept_run.hpp>
 #include <fourfold/io/atomic_file.hpp>
+#include <fourfold/io/directory_lease.hpp>
 #include <fourfold/io/line_follower.hpp>
 #include <fourfold/io/own_file.hpp>
+#include <fourfold/io/step_place.hpp>
 #include <fourfold/io/text_sum.hpp>
 #include <fourfold/program/print.hpp>
-#include <fourfold/telemetry/log_dir.hpp>
 #include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/train/stop_request.hpp>
 
@@ -23,6 +24,7 @@
 #include <cstdint>
 #include <ctime>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -36,18 +38,31 @@ void write_script(const std::filesystem::path& file, const std::string& text) {
   script.publish();
 }
 
+/// One at a time submits into a log.dir: the second finds the job of the first in the queue. Who
+/// was refused leaves no folder where there was none.
+std::unique_ptr<io::DirectoryLease> take_turn(const batch::Submission& submission) {
+  io::refuse_place_in_step(submission.log_dir);
+  return std::make_unique<io::DirectoryLease>(
+      submission.log_dir, io::LeaseHolder::this_process(),
+      io::LeaseOptions{.name = ".submit-lease", .provisional = true, .gone_at_signal = true});
+}
+
 /// Hands it to sbatch. Where that takes no job nothing is kept, and the jobs of an earlier
 /// submission find their own script again.
 batch::SubmittedJob submit_instead_of(const std::optional<std::string>& older,
                                       const batch::Submission& submission,
-                                      const std::optional<batch::KeptRun>& kept) {
+                                      const std::optional<batch::KeptRun>& kept,
+                                      io::DirectoryLease& turn) {
   bool is_written = false;
   try {
     write_script(submission.script, io::with_sum(batch::script_of(submission)));
     is_written = true;
     clear_the_way(submission);
-    return submit_script(submission.script, submission.name);
+    batch::SubmittedJob job = submit_script(submission.script, submission.name);
+    turn.settle();
+    return job;
   } catch (const MaybeSubmitted&) {
+    turn.settle();
     throw;  // the job that may be in the queue needs both
   } catch (const UserError&) {
     if (kept) {
@@ -78,6 +93,7 @@ ExitCode send(batch::Submission submission, const std::optional<RunToKeep>& run)
                     format_message("{} exists (it asks for no more training); remove it to go on",
                                    telemetry::RunFiles(submission.log_dir).stop().string()));
   }
+  const auto turn = take_turn(submission);
   look_for_queued_jobs(submission);
   io::refuse_foreign_file(submission.script,
                           {.mark = batch::script_mark,
@@ -85,7 +101,6 @@ ExitCode send(batch::Submission submission, const std::optional<RunToKeep>& run)
                            .opening = batch::script_opening,
                            .is_unchanged = io::sum_holds},
                           Links::refuse);
-  telemetry::make_log_dir(submission.log_dir);
   constexpr std::uint64_t most_bytes = 1 << 20;
   const auto older = io::text_if_readable(submission.script, most_bytes);
   std::optional<batch::KeptRun> kept;
@@ -93,7 +108,7 @@ ExitCode send(batch::Submission submission, const std::optional<RunToKeep>& run)
     kept = keep(submission, *run);
     submission.run_file = kept->run_file();
   }
-  const batch::SubmittedJob job = submit_instead_of(older, submission, kept);
+  const batch::SubmittedJob job = submit_instead_of(older, submission, kept, *turn);
   program::print("{}\n", job.number);
   const std::string cluster = job.cluster.empty() ? "" : " --cluster=" + job.cluster;
   log::info(format_message("submitted {}; `squeue{} --job={}` shows the job, {} is its log",

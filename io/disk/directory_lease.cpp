@@ -12,6 +12,7 @@
 #include <fourfold/io/directory_lease.hpp>
 #include <fourfold/io/made_folders.hpp>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -23,6 +24,7 @@
 #include <span>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 namespace fourfold::io {
 namespace {
@@ -38,6 +40,16 @@ struct ForgottenName {
   ~ForgottenName() { ::unlink(path.c_str()); }
   const fs::path& path;
 };
+
+using FolderId = std::pair<dev_t, ino_t>;
+
+/// Of the folder that has this name now; nothing: none has.
+std::optional<FolderId> id_of(const fs::path& folder) {
+  struct stat found {};
+  return ::stat(folder.empty() ? "." : folder.c_str(), &found) == 0 && S_ISDIR(found.st_mode)
+             ? std::optional(FolderId(found.st_dev, found.st_ino))
+             : std::nullopt;
+}
 
 }  // namespace
 
@@ -69,6 +81,8 @@ struct DirectoryLease::Impl {
   std::optional<LeaseHolder> left_behind_by;
   fs::path aside;  ///< the lease that they left; empty: none, or it is gone for good
   std::optional<MadeFolders> made;      ///< the lease's folder, until it stays
+  std::optional<FolderId> its_id;       ///< that one, however it is called by now
+  bool is_elsewhere = false;            ///< it was seen not to be what has its name
   bool replaces_living = false;         ///< who had it before may not have noticed yet
   std::optional<LeaseHolder> taken_by;  ///< who has it then, if it was seen
   bool ends = false;
@@ -296,6 +310,7 @@ struct DirectoryLease::Impl {
       seen = begin;
     }
     is_lost = is_lost || !work->is_there();
+    is_elsewhere = is_elsewhere || (is_lost && id_of(path.parent_path()) != its_id);
     return !is_lost;
   }
 
@@ -326,6 +341,7 @@ DirectoryLease::DirectoryLease(const fs::path& directory, const LeaseHolder& me,
   impl_->lease = {.word = random_word(), .holder = me};
   impl_->options = options;
   impl_->made.emplace(directory);
+  impl_->its_id = id_of(directory);
   impl_->acquire();
   if (!options.provisional) {
     impl_->settle();
@@ -389,6 +405,14 @@ void DirectoryLease::check() const {
                     format_message("{}: the lease of this directory was given back, because this "
                                    "start is being ended; the rank that ended first says why",
                                    directory));
+  }
+  if (impl_->is_elsewhere) {
+    throw UserError(
+        ExitCode::cannot_write,
+        format_message("{}: was removed, moved or replaced while this process wrote there, which "
+                       "writes nothing more; put it back as it was, then start again (without it "
+                       "the run would begin anew)",
+                       directory));
   }
   const auto& taken_by = impl_->taken_by;
   if (taken_by && taken_by->replaces(impl_->lease.holder)) {

@@ -253,8 +253,9 @@ Asked Trainer::ask() {
 void Trainer::require_not_superseded(StopReason stop) const {
   if (stop == StopReason::superseded) {
     throw UserError(ExitCode::no_progress,
-                    format_message("{}: another start of this run has taken over; this one ends at "
-                                   "step {} and writes nothing more",
+                    format_message("{}: another start of this run has taken over, or the directory "
+                                   "was removed or moved; this one ends at step {} and writes "
+                                   "nothing more",
                                    config_.log.dir, progress_.step));
   }
 }

@@ -261,6 +261,16 @@ unset FOURFOLD_CHAIN
 cp -r over copied
 SLURM_JOB_ID=84 expect_exit 78 "$fourfold" job begin copied/submitted/sweep-2/run.toml
 expect_stderr 'submit your run file anew'
+# Where somebody has removed it, that is said, and noted where the run is.
+for words in 'gone/submitted/89/run.toml' 'as_it_was.toml --kept-run-file gone/submitted/89/run.toml'; do
+  rm -rf gone
+  SLURM_JOB_ID=89 expect_exit 0 "$fourfold" job begin as_it_was.toml --set log.dir=gone
+  rm -r gone/submitted
+  read -ra words <<<"$words"
+  SLURM_JOB_ID=90 expect_exit 78 "$fourfold" job begin "${words[@]}"
+  expect_stderr 'gone/submitted/89/run.toml is gone, where this chain keeps what it trains; submit your run file anew'
+  expect grep -q '"event":"refused".*"job":"90".*is gone, where' gone/attempts.jsonl
+done
 # What a user has in the folder of a start that is refused stays there.
 SLURM_JOB_ID=85 expect_exit 0 "$fourfold" job begin as_it_was.toml --set log.dir=annotated
 echo mine >annotated/submitted/85/notes.txt

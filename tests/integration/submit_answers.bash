@@ -146,6 +146,26 @@ SQUEUE_STATES=running expect_exit 78 "${submit[@]}" --chain 2 --go
 expect_stderr 'job 17 in the queue'
 squeue=''
 
+# Of those that are submitted at one moment one is: each but the first finds its job, or that somebody submits.
+sbatch='sleep 1; echo 17 >queue; echo 17' squeue='[[ ! -e queue ]] || echo "17 $work/run/submit.sbatch"'
+export work
+for i in 1 2 3 4; do
+  "${submit[@]}" --go >"sent$i" 2>"told$i"
+  echo "$?" >"code$i"
+done &
+for i in 5 6 7 8; do { "${submit[@]}" --go >"sent$i" 2>"told$i"; echo "$?" >"code$i"; } & done
+wait
+expect test "$(cat sent? | grep -cx 17)" -eq 1
+expect test "$(sort code? | paste -sd' ')" = '0 78 78 78 78 78 78 78'
+expect test ! -e run/.submit-lease
+rm queue
+sbatch='echo 4711' squeue=''
+# Who is refused leaves nothing where nothing was.
+sbatch='exit 1' expect_exit 78 "${submit[@]}" --set log.dir=new/run --go
+expect test ! -e new
+squeue='echo "17 $work/other/chain.sbatch"' expect_exit 78 "${submit[@]}" --set log.dir=new/run --chain 2 --name other --go
+expect test ! -e new
+
 # Partitions and --mpi: warnings are none, and what is no answer is none.
 sinfo='[[ -z ${SINFO_PARTITION-} ]] || exit; echo "sinfo: warning: a|1|2|3" >&2; echo "-- | quota | is | fine --"; echo "test*|4|2|1000"'
 SINFO_PARTITION=other expect_exit 78 "$fourfold" submit run.toml --nodes 5 --tasks-per-node 1

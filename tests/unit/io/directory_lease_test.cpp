@@ -119,6 +119,26 @@ TEST_CASE("a lease that somebody removed is made again by its holder", "[lease]"
       MessageMatches(ContainsSubstring("job 41 (process 77 on node1) is running")));
 }
 
+TEST_CASE("a directory that somebody moves away takes nobody's lease over", "[lease]") {
+  const bool comes_again = GENERATE(false, true);
+  const ScratchFolder scratch;
+  const DirectoryLease lease(scratch / "c", elsewhere("node1", "41"), quick);
+  fs::rename(scratch / "c", scratch / "away");
+  if (comes_again) {
+    fs::create_directory(scratch / "c");
+  }
+  const auto says_so = [&] {
+    CHECK_THROWS_MATCHES(lease.check(), UserError,
+                         MessageMatches(ContainsSubstring("was removed, moved or replaced")));
+    CHECK(code_of(lease) == ExitCode::cannot_write);
+    CHECK_FALSE(lease.is_held());
+  };
+  says_so();
+  fs::remove(scratch / "c");
+  fs::rename(scratch / "away", scratch / "c");  // it may have changed meanwhile
+  says_so();
+}
+
 TEST_CASE("a lease that cannot be read for a while is not given up", "[lease]") {
   const ScratchFolder scratch;
   const DirectoryLease lease(scratch / "c", elsewhere("node1", "41"), quick);

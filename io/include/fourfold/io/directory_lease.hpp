@@ -64,7 +64,8 @@ class DirectoryLease {
   /// Ask before something is published: whether it is still this job's.
   /// @throws UserError when it is lost: no_progress to another process, which may have ended
   ///   since; cannot_write when its file is gone, and this process stood still for so long that
-  ///   another may be about to take it, or when this process has given it back itself
+  ///   another may be about to take it, when this process has given it back itself, or when
+  ///   the directory is no longer what has that name
   void check() const;
   /// Of a provisional one: what it was taken for begins now. What was left behind goes for good.
   void settle();
