@@ -217,7 +217,7 @@ take_run_file() {
   done
 }
 
-ended_by=() why_stopped='' starts_not_run='' # of the last launch: see start_run, and not_run
+ended_by=() why_stopped='' starts_not_run='' run_was_told=0 # of the last launch: see start_run, not_run and was_run_told
 # start_run ARGUMENT...: `fourfold train ARGUMENT...` as one launch of this job; sets `outcome`, `preempted`, `bad_nodes` and
 # `ended_by`, what it told `job end`, and `why_stopped`, and returns the run's code, as train_job. Where it is a restart inside the job, and no mesh fits
 # on the nodes that are left: nothing is launched, `fits` is 0.
@@ -261,8 +261,10 @@ start_run() {
   [[ -n $told_to_stop ]] || say "starting on ${SLURM_JOB_NODELIST-}, restart ${SLURM_RESTART_COUNT:-0}${FOURFOLD_LAUNCH:+, launch $FOURFOLD_LAUNCH inside the job}"
   local begun=$SECONDS log_before words
   log_before=$(log_bytes)
+  { told_before=$(<"$exit_file"); } 2>/dev/null
   launch "${lines[1]}" train "$@" "${overrides[@]}" && code=0 || code=$?
   ended_by=(--launcher-code "$code")
+  ! was_run_told "$told_before" || told_to_stop='a signal to the run' run_was_told=1
   [[ $code -eq 0 ]] || words=$(trap '' TERM USR1 USR2 && words_since "$log_before")
   [[ $was_launched == 1 ]] || ended_by=(--stopped-by "$told_to_stop")
   # No code of a rank's, and soon: the launcher itself may refuse to start anything. Its words are not told from the ranks' in
@@ -279,6 +281,14 @@ start_run() {
   ended_by+=(${why_stopped:+"--$why_stopped"})
   if [[ $code -ne 0 ]] && may_lack_node && gone=$(nodes_gone) && [[ -n $gone ]]; then ended_by+=(--nodes-gone "$gone"); fi
   note_end "$@" "${ended_by[@]}"
+}
+
+# was_run_told BEFORE: a signal reached the ranks, who could not obey any more (a node had just failed); of this launch, before which
+# `exit_file` said BEFORE.
+was_run_told() {
+  local now=''
+  { now=$(<"$exit_file"); } 2>/dev/null
+  [[ $now != "$1" && $now == *'"told_to_stop": true'* ]]
 }
 
 # train_job ARGUMENT...: `fourfold train ARGUMENT...`, and again inside this job as often as FOURFOLD_RESTARTS_INSIDE allows. Sets
@@ -323,7 +333,7 @@ wants_requeue() {
   case ${FOURFOLD_REQUEUE-} in
     1) return 0 ;;
     0) return 1 ;;
-    *) [[ $preempted == 1 || $1 == 85 || $1 == 86 ]] ;;
+    *) [[ $preempted == 1 || ($run_was_told == 0 && ($1 == 85 || $1 == 86)) ]] ;; # who asked it to stop has the last word
   esac
 }
 

@@ -135,7 +135,7 @@ launch() {
   fi
   # What is left of a launch on a node that is gone counts as a step that still has its CPUs and memory, unless it was one that overlaps.
   [[ -z ${restarts_inside-} ]] || srun_options+=(--overlap ${nodes_left_out:+--exclude="$nodes_left_out"})
-  local -x FOURFOLD_DEADLINE=$deadline
+  local -x FOURFOLD_DEADLINE=$deadline FOURFOLD_WARNING_S=0 # no step gets Slurm's warning: see is_end_known
   trap 'is_ending=1; take_term' TERM
   trap 'pass_on USR1' USR1
   trap 'is_end_known || pass_on USR2' USR2

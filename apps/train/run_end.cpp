@@ -9,6 +9,7 @@
 #include <fourfold/telemetry/log_dir.hpp>
 #include <fourfold/telemetry/report.hpp>
 #include <fourfold/telemetry/run_files.hpp>
+#include <fourfold/train/stop_request.hpp>
 
 #include <exception>
 #include <functional>
@@ -74,7 +75,8 @@ void write_hang(const std::filesystem::path& log_dir, const comm::HangVerdict& v
                                   .reason = "hang: " + verdict.reason,
                                   .step = last.step,
                                   .checkpoint = last.checkpoint,
-                                  .bad_nodes = verdict.bad_hosts()});
+                                  .bad_nodes = verdict.bad_hosts(),
+                                  .told_to_stop = train::StopSignals::received() != 0});
   });
 }
 

@@ -212,6 +212,7 @@ ExitCode train_run(const Arguments& arguments, int argc, char** argv,
     const train::TrainerOptions options{
         .allowed_changes = arguments.allowed_changes,
         .deadline_unix_s = train::deadline_from_environment(began_unix_s),
+        .warning_s = train::warning_from_environment(),
         .holds_run = [&] { return directory->is_ours(); },
         .facts = facts_of(mpi),
         .rehearses = arguments.dry_run,

@@ -105,6 +105,9 @@ void write_exit_status(const std::filesystem::path& file, const ExitStatus& stat
   json["checkpoint"] = or_null(status.checkpoint);
   json["bad_nodes"] = status.bad_nodes;
   json["retry"] = worth_retrying(status.code) && !status.hold;
+  if (status.told_to_stop) {
+    json["told_to_stop"] = true;
+  }
   replace(file, std::move(json));
 }
 
@@ -132,12 +135,14 @@ ExitRecord read_exit(const std::filesystem::path& file) {
   record.says_running = !exit_code_in(json, "code") && text_in(json, "reason") == running;
   if (is_exit_status(json)) {
     const ExitCode code = exit_code_in(json, "code").value();
-    record.end = ExitStatus{.code = code,
-                            .reason = json["reason"],
-                            .step = whole_number_if_any<std::int64_t>(json["step"], 0),
-                            .checkpoint = if_known(json["checkpoint"]),
-                            .bad_nodes = json["bad_nodes"],
-                            .hold = worth_retrying(code) && !json["retry"].get<bool>()};
+    record.end =
+        ExitStatus{.code = code,
+                   .reason = json["reason"],
+                   .step = whole_number_if_any<std::int64_t>(json["step"], 0),
+                   .checkpoint = if_known(json["checkpoint"]),
+                   .bad_nodes = json["bad_nodes"],
+                   .hold = worth_retrying(code) && !json["retry"].get<bool>(),
+                   .told_to_stop = json.contains("told_to_stop") && json["told_to_stop"] == true};
   }
   return record;
 }

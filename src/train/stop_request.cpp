@@ -117,25 +117,24 @@ int StopSignals::received() noexcept {
 }
 
 StopRequest::StopRequest(std::filesystem::path run_directory, std::optional<double> deadline_unix_s,
-                         std::function<bool()> holds_run)
+                         std::function<bool()> holds_run, double warning_s)
     : run_directory_(std::move(run_directory)),
       deadline_unix_s_(deadline_unix_s),
-      holds_run_(std::move(holds_run)) {}
+      holds_run_(std::move(holds_run)),
+      warning_s_(warning_s) {}
 
 StopReason StopRequest::local_reason(bool first_rank, double needed_s) const {
   if (first_rank && holds_run_ && !holds_run_()) {
     return StopReason::superseded;
   }
-  // Slurm sends the batch scripts' USR2 up to three minutes before the time limit.
-  constexpr double scheduler_warns_s = 180;
   constexpr double scheduler_ends_s = 15;  // TERM comes when the time is over: before, somebody's
   const double left_s = deadline_unix_s_ ? *deadline_unix_s_ - unix_time_s()
                                          : std::numeric_limits<double>::infinity();
   if (const int number = StopSignals::received(); number != 0) {
     const bool is_termination = number == SIGTERM;
-    return left_s < (is_termination ? scheduler_ends_s : scheduler_warns_s) ? StopReason::deadline
-           : is_termination ? StopReason::termination
-                            : StopReason::signal;
+    return left_s < (is_termination ? scheduler_ends_s : warning_s_) ? StopReason::deadline
+           : is_termination                                          ? StopReason::termination
+                                                                     : StopReason::signal;
   }
   if (left_s < needed_s && (left_s >= 0 || unix_time_s() >= overdue_until_unix_s_)) {
     return StopReason::deadline;
@@ -274,6 +273,25 @@ std::optional<double> deadline_from_environment(double now_unix_s) {
         "FOURFOLD_DEADLINE (date +%s of its end) so that it saves before that");
   }
   return std::nullopt;
+}
+
+double warning_from_environment() {
+  constexpr const char* name = "FOURFOLD_WARNING_S";
+  constexpr double longest_s = 86400;
+  const char* const text = std::getenv(name);
+  if (text == nullptr || *text == '\0') {
+    return usual_warning_s;
+  }
+  char* end = nullptr;
+  const double seconds = std::strtod(text, &end);
+  if (*end != '\0' || !(seconds >= 0 && seconds <= longest_s)) {
+    throw UserError(
+        ExitCode::config,
+        format_message("{} is \"{}\" (it must be seconds from 0 to {}: how shortly before its end "
+                       "the batch system signals the job's steps); correct it, or unset it",
+                       name, printable(text), longest_s));
+  }
+  return seconds;
 }
 
 }  // namespace fourfold::train

@@ -76,7 +76,8 @@ Trainer::Trainer(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
       state_(config_.model, runner_.layout(), runner_.share(), runner_.optimizer(), mesh,
              zero_options(config_, mesh.shape()),
              {.errors = runner_.error_pieces(), .outer = runner_.outer_optimizer().moments()}),
-      stop_request_(config_.log.dir, options.deadline_unix_s, options.holds_run) {
+      stop_request_(config_.log.dir, options.deadline_unix_s, options.holds_run,
+                    options.warning_s) {
   if (validation_) {
     const std::int64_t samples = config_.train.eval_batches * config_.train.global_batch;
     evaluator_ =

@@ -202,9 +202,26 @@ whole() {
   back 2
 }
 
+# Who asks the run to stop when a rank has just failed has the last word: nothing is launched again in the job, and the next one of the
+# chain goes on, as after any USR2.
+told() {
+  submits told --nodes 2-4 --tasks-per-node 2 --set train.steps=100000
+  until_holds 120 has_steps told 13 || complain "the run does not come to step 13"
+  expect kill -STOP "$(ranks_of "$job" 3)"
+  sleep 1
+  expect scancel --signal=USR2 "$job"
+  until_holds 60 is_over "$job" || complain "job $job goes on: $(tail -n 20 told/inside-*.log)"
+  expect grep -q '"told_to_stop": true' told/exit.json
+  expect grep -Eq 'outcome: again, exit code 8[56], next job' "told/inside-$job.log"
+  expect_exit 1 grep -q 'going on inside the job' "told/inside-$job.log"
+  until_holds 90 has_launched told 2 || complain "the chain does not go on: $(squeue)"
+  expect scancel --name=inside
+  until_holds 60 no_jobs_of inside || complain "a job of the chain is left: $(squeue)"
+}
+
 case ${2:-one} in
   one) loses 2 ;;
-  more) loses 1 && loses 3 && rank0 && unnoticed && slurmd && batch && guard && whole ;;
+  more) loses 1 && loses 3 && rank0 && unnoticed && slurmd && batch && guard && whole && told ;;
   *) "$2" ;;
 esac
 expectations_met

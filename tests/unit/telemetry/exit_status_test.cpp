@@ -53,6 +53,14 @@ TEST_CASE("exit.json says code, reason and whether to try again", "[exit_status]
         "}\n");
   CHECK(read_exit(file).end == status);
 
+  ExitStatus told = status;
+  told.told_to_stop = true;
+  write_exit_status(file, told);
+  CHECK(without_time(file).find("\"retry\": true,\n  \"told_to_stop\": true,\n") !=
+        std::string::npos);
+  CHECK(read_exit(file).end == told);
+  CHECK(is_exit_text(without_time(file)));
+
   write_exit_status(file, {ExitCode::finished, "finished", 200, "ckpt/step-200", {}});
   CHECK(read_exit(file).end->step == 200);
   CHECK(std::distance(std::filesystem::directory_iterator(dir.path()), {}) ==

@@ -255,12 +255,13 @@ TEST_CASE("a folder or a link called SAVE asks for nothing, and stays", "[stop_r
 TEST_CASE("a signal shortly before the end of the job is the time limit", "[stop_request]") {
   const fourfold::harness::ScratchFolder empty;
   const double now_s = static_cast<double>(std::time(nullptr));
-  const auto reason = [&](int number, std::optional<double> deadline_s) {
+  const auto reason = [&](int number, std::optional<double> deadline_s,
+                          double warning_s = train::usual_warning_s) {
     const train::StopSignals signals;
     REQUIRE(::kill(::getpid(), number) == 0);
     StopReason found = StopReason::none;
     fourfold::comm::run_ranks(1, [&](fourfold::comm::Communicator& world) {
-      train::StopRequest request(empty.path(), deadline_s);
+      train::StopRequest request(empty.path(), deadline_s, {}, warning_s);
       // Another thread of the process, such as one of a device, may be the one to handle it.
       for (int tries = 0; found == StopReason::none && tries < 5000; ++tries) {
         std::this_thread::sleep_for(std::chrono::milliseconds(tries > 0 ? 1 : 0));
@@ -270,6 +271,9 @@ TEST_CASE("a signal shortly before the end of the job is the time limit", "[stop
     return found;
   };
   CHECK(reason(SIGUSR2, now_s + 120) == StopReason::deadline);
+  // The script keeps the batch system's to itself: this one is a person's.
+  CHECK(reason(SIGUSR2, now_s + 120, 0) == StopReason::signal);
+  CHECK(reason(SIGTERM, now_s - 5, 0) == StopReason::deadline);
   CHECK(reason(SIGTERM, now_s - 5) == StopReason::deadline);
   CHECK(reason(SIGTERM, now_s + 60) == StopReason::termination);
   CHECK(reason(SIGTERM, now_s + 3600) == StopReason::termination);
@@ -351,6 +355,20 @@ TEST_CASE("a deadline that was another job's is not believed, and named", "[stop
   }
   ::unsetenv("FOURFOLD_DEADLINE");
   ::unsetenv("SLURM_JOB_END_TIME");
+}
+
+TEST_CASE("how shortly before the end a signal is the batch system's", "[stop_request]") {
+  ::unsetenv("FOURFOLD_WARNING_S");
+  CHECK(train::warning_from_environment() == train::usual_warning_s);
+  for (const auto& [text, seconds] : {std::pair{"0", 0.0}, {"660", 660.0}, {"", 180.0}}) {
+    ::setenv("FOURFOLD_WARNING_S", text, 1);
+    CHECK(train::warning_from_environment() == seconds);
+  }
+  for (const char* const wrong : {"-1", "soon", "1e9", "nan", "60s"}) {
+    ::setenv("FOURFOLD_WARNING_S", wrong, 1);
+    CHECK_THROWS_AS(train::warning_from_environment(), fourfold::UserError);
+  }
+  ::unsetenv("FOURFOLD_WARNING_S");
 }
 
 TEST_CASE("whatever asks a process to end asks the run to stop", "[stop_request]") {

@@ -25,6 +25,7 @@ struct ExitStatus {
   std::optional<std::string> checkpoint = {};  ///< newest good one; empty: none; nothing: as step
   std::vector<std::string> bad_nodes = {};     ///< hosts to leave out next time
   bool hold = false;                           ///< nobody but a person should start it again
+  bool told_to_stop = false;  ///< a signal had come, and the run ended before it could obey
   friend bool operator==(const ExitStatus&, const ExitStatus&) = default;
 };
 
@@ -40,7 +41,7 @@ bool worth_retrying(ExitCode code) noexcept;
 /// Writes {"code","reason","step","checkpoint","bad_nodes","retry"}, and {"time","job","restart"},
 /// and "launch" if it is not 0, of now and of this process's job, so that readers see the old file
 /// or the new one, never a part. What is not known is null; "retry" is worth_retrying(code) unless
-/// `hold`. Called by one rank: the lowest that lives.
+/// `hold`; "told_to_stop" is there where it is true. Called by one rank: the lowest that lives.
 /// @throws UserError (exit code cannot_write)
 void write_exit_status(const std::filesystem::path& file, const ExitStatus& status);
 

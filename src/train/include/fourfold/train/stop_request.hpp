@@ -49,6 +49,10 @@ class StopSignals {
   static int received() noexcept;
 };
 
+/// So many seconds before the end of a job Slurm sends the signal that was asked for
+/// (`--signal=USR2@120`, and up to a minute earlier).
+inline constexpr double usual_warning_s = 180;
+
 /// Asks between two steps whether to go on, and whether to save. Reasons reach ranks at different
 /// moments, so the ranks agree on the most urgent one.
 class StopRequest {
@@ -57,8 +61,10 @@ class StopRequest {
   /// @param deadline_unix_s  when the job ends; FOURFOLD_DEADLINE or SLURM_JOB_END_TIME. When that
   ///   is near rank 0 looks for RunFiles::job_end(), by which the batch script tells a later one
   /// @param holds_run  whether this start may still write there, asked by rank 0; empty: always
+  /// @param warning_s  a signal this shortly before the end of the job is the batch system's word
+  ///   of it, and no person's
   StopRequest(std::filesystem::path run_directory, std::optional<double> deadline_unix_s,
-              std::function<bool()> holds_run = {});
+              std::function<bool()> holds_run = {}, double warning_s = usual_warning_s);
 
   /// Collective; the same answer on all ranks. A host round trip of sixteen bytes.
   /// @param needed_s  time that one more step and a save will take, this rank's estimate
@@ -80,6 +86,7 @@ class StopRequest {
   std::filesystem::path run_directory_;
   std::optional<double> deadline_unix_s_;
   std::function<bool()> holds_run_;
+  double warning_s_ = usual_warning_s;
   bool save_file_stays_ = false;  ///< it cannot be removed, and was obeyed
   double look_again_unix_s_ = 0;  ///< for a job's end that was moved
   bool had_time_ = false;         ///< at the last poll
@@ -116,5 +123,11 @@ double time_needed_s(const TimesSoFar& times);
 /// @param now_unix_s  when this start began
 /// @throws UserError (exit code config) when FOURFOLD_DEADLINE is set but is no number
 std::optional<double> deadline_from_environment(double now_unix_s);
+
+/// FOURFOLD_WARNING_S: how shortly before the end of the job a signal to this process is the batch
+/// system's. 0: never, as from the batch scripts, which keep Slurm's to themselves.
+/// usual_warning_s where it is not set.
+/// @throws UserError (exit code config) when it is no number of seconds from 0 to 86400
+double warning_from_environment();
 
 }  // namespace fourfold::train

@@ -36,6 +36,7 @@ class RunSaves;
 struct TrainerOptions {
   std::vector<std::string> allowed_changes;    ///< --allow-change: keys that may differ on resuming
   std::optional<double> deadline_unix_s = {};  ///< when the job ends
+  double warning_s = usual_warning_s;          ///< see StopRequest
   /// Whether this start may still write into log.dir, asked by rank 0 at every step; empty: always.
   std::function<bool()> holds_run = {};
   /// What is known of the program and its ranks, for logs and the report: version, device,
