@@ -8,6 +8,8 @@ trap '' USR1 USR2 # those of the run
 say() { printf '%s\n' "[job $SLURM_JOB_ID] $*"; }
 # shellcheck source=slurm/own_job.bash
 . "$(dirname -- "${BASH_SOURCE[0]}")/own_job.bash"
+# shellcheck source=slurm/elsewhere.bash
+. "$(dirname -- "${BASH_SOURCE[0]}")/elsewhere.bash"
 
 guard_s=$(seconds_in FOURFOLD_GUARD_S 10)
 while sleep $((guard_s > 0 ? guard_s : 1)); do

@@ -43,6 +43,8 @@ in_peace() {
 
 # shellcheck source=slurm/own_job.bash
 . "$fourfold_slurm/own_job.bash"
+# shellcheck source=slurm/elsewhere.bash
+. "$fourfold_slurm/elsewhere.bash"
 # shellcheck source=slurm/restart_inside.bash
 . "$fourfold_slurm/restart_inside.bash"
 [[ -z $restarts_inside ]] || start_guard "${SLURM_JOB_NODELIST-}" # at once: until it is there nobody sees the node of this script fail
@@ -100,7 +102,7 @@ fi
 # The run file that an earlier start has kept for this one (run-directory.md): whatever its user has made of theirs since.
 own_comment=$(comment_of "$own_number")
 kept_run=$(kept_run_in "$own_comment")
-times_not_run=$(sed -nE "s/^(.* )?$not_run_mark([0-2])( .*)?\$/\2/p" <<<"$own_comment") # starts in a row before this one
+times_not_run=$(count_in "$own_comment") # starts in a row before this one
 
 # When this job ends, in seconds since 1970; Slurm tells by itself from 23.02 on. Not exported: the next job of a chain would
 # inherit it. What lies behind us was meant for another job, or for this one before it was restarted.
@@ -321,7 +323,8 @@ train_job() {
   if declare -F before_end >/dev/null; then
     before="${next-} ${no_next-}"
     before_end
-    [[ $outcome != again || "${next-} ${no_next-}" == "$before" ]] || note_end "$@" "${ended_by[@]}" || :
+    # Of a start that could not begin there is no end to note.
+    [[ $outcome != again || ${#ended_by[@]} -eq 0 || "${next-} ${no_next-}" == "$before" ]] || note_end "$@" "${ended_by[@]}" || :
   fi
   bad_nodes=$failed
   return "$code"
@@ -341,7 +344,7 @@ wants_requeue() {
 # that it has given up still runs, and not if somebody has cancelled it. Nothing of the script runs for long behind it: Slurm
 # ends it.
 requeue() {
-  local now
+  local now left_out=''
   if ! now=$(facts_of "$SLURM_JOB_ID"); then
     say "Slurm does not say how this job stands: asking for its requeue all the same"
   elif [[ $(field Restarts "$now") != "${SLURM_RESTART_COUNT:-0}" ]]; then
@@ -352,5 +355,7 @@ requeue() {
     return
   fi
   [[ -z $starts_not_run ]] || note_not_run "$own_number" "$starts_not_run"
-  scontrol requeue "$own_number" && leave_out "$own_number" "$bad_nodes"
+  # Found out before: the requeue sends TERM to what this script has asked.
+  [[ -z $now ]] || find_left_out "$own_number" "$now" "$bad_nodes"
+  scontrol requeue "$own_number" && leave_out_found "$own_number"
 }

@@ -9,6 +9,7 @@ is_ending=0 end_was_moved=0 was_launched=0 # 1: this script was told to end; the
 # pass_on SIGNAL: one that came to this script, to the run.
 pass_on() {
   say "SIG$1: passed on"
+  told_to_stop=SIG$1 run_was_told=1 # should the run have failed just before
   signal_run "$1"
 }
 
@@ -82,7 +83,8 @@ is_end_known() {
   local now end most_early_s=190
   now=$(date +%s)
   take_moved_end
-  [[ -n $deadline && $deadline -gt $now ]] && end=$(end_of_job) || return
+  [[ -n $deadline && $deadline -gt $now ]] || return
+  end=$(end_of_job) || end=$deadline
   [[ $((end - now)) -le $most_early_s ]] || return
   if [[ $end -lt $((deadline - 5)) ]]; then
     say "the job ends at $(date --date="@$end" +%T), earlier than it would have"

@@ -48,39 +48,11 @@ nodes_gone() {
   sort -u <<<"$found" | paste -sd, -
 }
 
-# nodes_that_work FACTS: those on which Slurm may start the job of these facts, now or when they are free: of its partition,
-# its reservation, and with its feature. (A "*" says that a node does not answer.)
-nodes_that_work() {
-  local feature reservation those answer='' errors=''
-  feature=$(field Features "$1") reservation=$(field Reservation "$1")
-  ask sinfo --noheader --Node --partition="$(field Partition "$1")" --format='%N %T %f' || say "sinfo failed: $errors" >&2
-  those=$(awk -v feature="$feature" 'NF == 3 && $2 ~ /^(idle|mixed|allocated|completing|planned|reserved)[^*]*$/ &&
-    (feature == "" || ("," $3 ",") ~ ("," feature ",")) { print $1 }' <<<"$answer" | sort -u)
-  if [[ -n $reservation ]]; then
-    ask scontrol --oneliner show reservation "$reservation" || answer=''
-    comm -12 <(echo "$those") <(hosts_of "$(sed -n 's/.*\<Nodes=\([^ ]*\).*/\1/p' <<<"$answer")")
-  else
-    echo "$those"
-  fi
-}
-
-# leave_out JOB NODES: the pending JOB is to start without these nodes and those it leaves out already, if it has not asked for
-# them by name and there are enough others: else it would wait for ever, and Slurm itself starts nothing on a node that it
-# knows to be down.
+# leave_out JOB NODES: the pending JOB is to start without these nodes (find_left_out).
 leave_out() {
-  local job=$1 nodes=$2 needed=${FOURFOLD_NODES:-$nodes_of_job} facts before named
-  [[ -n $nodes ]] || return 0
-  facts=$(facts_of "$job") || { say "Slurm does not say how job $job stands: it leaves out nothing" && return 0; }
-  before=$(field ExcNodeList "$facts")
-  nodes=${before:+$before,}$nodes
-  named=$(field ReqNodeList "$facts")
-  if [[ -n $named && -n $(comm -12 <(hosts_of "$named") <(hosts_of "$nodes")) ]]; then
-    say "would leave out $nodes, but job $job asks for nodes by name (--nodelist=$named)"
-  elif [[ $(field Features "$facts") == *[\&\|\*\[\(\!]* ]]; then
-    say "would leave out $nodes, but which others may be had under --constraint=$(field Features "$facts") is not known"
-  elif [[ $(comm -23 <(nodes_that_work "$facts") <(hosts_of "$nodes") | grep -c .) -lt ${needed%%-*} ]]; then
-    say "would leave out $nodes, but there are too few others"
-  else
-    scontrol update "JobId=$job" "ExcNodeList=$nodes" && say "job $job leaves out $nodes"
-  fi
+  local facts left_out
+  [[ -n $2 ]] || return 0
+  facts=$(facts_of "$1") || { say "Slurm does not say how job $1 stands: it leaves out nothing" && return 0; }
+  find_left_out "$1" "$facts" "$2"
+  leave_out_found "$1"
 }

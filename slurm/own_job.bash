@@ -60,12 +60,6 @@ seconds_of_limit() {
   echo $((((10#${BASH_REMATCH[2]:-0} * 24 + 10#${BASH_REMATCH[3]}) * 60 + 10#${BASH_REMATCH[4]}) * 60 + 10#${BASH_REMATCH[5]}))
 }
 
-# hosts_of LIST: the names in "n[1-2],n7", sorted, one on a line.
-hosts_of() {
-  local answer errors
-  ask scontrol show hostnames "$1" && grep -xE '[A-Za-z0-9][A-Za-z0-9._-]*' <<<"$answer" | sort -u
-}
-
 # facts_of JOB: "Name=value" on a line each; of an array, of the task with that number ("12_3", or one of its own). Without
 # what the user may have written: names and commands can look like anything. A controller that does not answer, as while
 # another takes over, is asked again for FOURFOLD_ASK_S; fails when that was in vain, or there is no such job.
@@ -87,9 +81,6 @@ facts_of() {
     is_it && /^   [^ ]/ && !/^ *(Command|WorkDir|Std(Err|In|Out)|(Admin|System)?Comment|Extra|Wckey)=/' <<<"$answer" |
     tr -s ' ' '\n' | grep '='
 }
-
-# field NAME FACTS: its value; nothing for what is not set.
-field() { sed -n "s|^$1=||p" <<<"$2" | grep -vxE '\(null\)|N/A|Unknown|None' | head -n 1; }
 
 # number_of FACTS JOB: by which Slurm means this one alone: the number of an array's last task is that of all.
 number_of() {
@@ -160,12 +151,9 @@ note_run() {
 }
 
 # note_not_run JOB COUNT: so many starts in a row, of this job or before it, could not run the program (not_run, and elsewhere.bash).
-not_run_mark=fourfold-not-run=
 note_not_run() {
-  local before answer errors
-  before=$(comment_of "$1" | sed -E "s/(^| )${not_run_mark}[0-9]+//; s/^ //")
-  [[ $2 == 0 ]] || before="$not_run_mark$2${before:+ $before}"
-  ask scontrol update "JobId=$1" "Comment=$before" || say "job $1 could not be told of the starts before it ($errors)"
+  local answer errors
+  ask scontrol update "JobId=$1" "Comment=$(with_count "$(comment_of "$1")" "$2")" || say "job $1 could not be told of the starts before it ($errors)"
 }
 
 # gpus_of TRES: of "gres:gpu:a100:2" or "gres/gpu:2", what --gpus takes.

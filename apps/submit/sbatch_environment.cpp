@@ -28,13 +28,25 @@ std::string variable_of(std::string_view option) {
 
 std::vector<std::string> variables_in_the_way(const batch::Submission& submission) {
   // SBATCH_SIGNAL and the others are the user's to set: what they ask for stands in no line.
-  std::vector<std::string> names{
-      "FOURFOLD_CHAIN",      "FOURFOLD_LINK",           "FOURFOLD_NEXT",
-      "FOURFOLD_PREVIOUS",   "FOURFOLD_LAUNCH",         "FOURFOLD_SCRIPT",
-      "FOURFOLD_EXCLUDE",    "FOURFOLD_NODES",          "FOURFOLD_RESTARTS_INSIDE",
-      "FOURFOLD_HELD_NODES", "FOURFOLD_TASKS_PER_NODE", "SBATCH_JOB_NAME",
-      "SBATCH_OUTPUT",       "SBATCH_OPEN_MODE",        "SBATCH_REQUEUE",
-      "SBATCH_NO_REQUEUE",   "SBATCH_ARRAY_INX"};
+  std::vector<std::string> names{"FOURFOLD_CHAIN",
+                                 "FOURFOLD_DEADLINE",
+                                 "FOURFOLD_WARNING_S",
+                                 "FOURFOLD_LINK",
+                                 "FOURFOLD_NEXT",
+                                 "FOURFOLD_PREVIOUS",
+                                 "FOURFOLD_LAUNCH",
+                                 "FOURFOLD_SCRIPT",
+                                 "FOURFOLD_EXCLUDE",
+                                 "FOURFOLD_NODES",
+                                 "FOURFOLD_RESTARTS_INSIDE",
+                                 "FOURFOLD_HELD_NODES",
+                                 "FOURFOLD_TASKS_PER_NODE",
+                                 "SBATCH_JOB_NAME",
+                                 "SBATCH_OUTPUT",
+                                 "SBATCH_OPEN_MODE",
+                                 "SBATCH_REQUEUE",
+                                 "SBATCH_NO_REQUEUE",
+                                 "SBATCH_ARRAY_INX"};
   const auto add_if = [&](bool is_in_script, const char* name) {
     if (is_in_script) {
       names.emplace_back(name);

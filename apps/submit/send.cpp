@@ -42,9 +42,11 @@ void write_script(const std::filesystem::path& file, const std::string& text) {
 /// was refused leaves no folder where there was none.
 std::unique_ptr<io::DirectoryLease> take_turn(const batch::Submission& submission) {
   io::refuse_place_in_step(submission.log_dir);
-  return std::make_unique<io::DirectoryLease>(
-      submission.log_dir, io::LeaseHolder::this_process(),
-      io::LeaseOptions{.name = ".submit-lease", .provisional = true, .gone_at_signal = true});
+  io::LeaseOptions options{.name = ".submit-lease", .provisional = true, .gone_at_signal = true};
+  options.doing = "is just submitting this run";
+  options.remedy = "and of two jobs of a run the second is refused; wait for it, then see squeue";
+  return std::make_unique<io::DirectoryLease>(submission.log_dir, io::LeaseHolder::this_process(),
+                                              options);
 }
 
 /// Hands it to sbatch. Where that takes no job nothing is kept, and the jobs of an earlier

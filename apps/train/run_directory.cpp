@@ -273,8 +273,11 @@ void RunDirectory::fail(ExitCode code, const std::string& message) {
     log::warning(error.what());
   }
   const LastState last = last_->get();
-  const telemetry::ExitStatus status{
-      .code = code, .reason = message, .step = last.step, .checkpoint = last.checkpoint};
+  const telemetry::ExitStatus status{.code = code,
+                                     .reason = message,
+                                     .step = last.step,
+                                     .checkpoint = last.checkpoint,
+                                     .told_to_stop = train::StopSignals::was_asked()};
   const bool metrics_started = last.step.has_value();
   if (rank_ == 0 && metrics_started) {
     finish(status);

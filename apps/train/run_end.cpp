@@ -76,7 +76,7 @@ void write_hang(const std::filesystem::path& log_dir, const comm::HangVerdict& v
                                   .step = last.step,
                                   .checkpoint = last.checkpoint,
                                   .bad_nodes = verdict.bad_hosts(),
-                                  .told_to_stop = train::StopSignals::received() != 0});
+                                  .told_to_stop = train::StopSignals::was_asked()});
   });
 }
 

@@ -201,9 +201,8 @@ struct DirectoryLease::Impl {
       if (now->count != found.count) {
         throw UserError(
             ExitCode::config,
-            format_message("{}: {} is running here (its lease {} is alive), and two jobs would "
-                           "overwrite each other; wait for it, or choose another directory",
-                           path.parent_path().string(), found.holder.str(), path.string()));
+            format_message("{}: {} {} (its lease {} is alive), {}", path.parent_path().string(),
+                           found.holder.str(), options.doing, path.string(), options.remedy));
       }
     }
     if (!found.unreadable.empty()) {

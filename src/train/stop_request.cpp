@@ -31,6 +31,7 @@ namespace {
 /// of CPU time is near.
 constexpr std::array<int, 6> stop_signals{SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU};
 volatile std::sig_atomic_t signal_received = 0;
+volatile std::sig_atomic_t was_asked_to_stop = 0;
 std::array<struct sigaction, stop_signals.size()> previous_actions;
 void (*previous_pipe_action)(int) = SIG_DFL;
 sigset_t previous_mask;
@@ -61,6 +62,9 @@ int take_pending() noexcept {
 
 extern "C" void remember_signal(int number) {
   signal_received = number;
+  if (number == SIGUSR1 || number == SIGUSR2) {
+    was_asked_to_stop = 1;
+  }
 }
 
 }  // namespace
@@ -82,6 +86,7 @@ bool is_stop_asked_for(const std::filesystem::path& run_directory) noexcept {
 
 StopSignals::StopSignals(bool hangup_is_ignored) {
   signal_received = 0;
+  was_asked_to_stop = 0;
   ignores_hangup = hangup_is_ignored;
   const sigset_t watched = watched_set();
   pthread_sigmask(SIG_BLOCK, &watched, &previous_mask);
@@ -111,9 +116,16 @@ StopSignals::~StopSignals() {
 
 int StopSignals::received() noexcept {
   if (const int number = take_pending(); number != 0) {
-    signal_received = number;
+    remember_signal(number);
   }
   return signal_received;
+}
+
+bool StopSignals::was_asked() noexcept {
+  for (int number = take_pending(); number != 0; number = take_pending()) {
+    remember_signal(number);
+  }
+  return was_asked_to_stop != 0;
 }
 
 StopRequest::StopRequest(std::filesystem::path run_directory, std::optional<double> deadline_unix_s,

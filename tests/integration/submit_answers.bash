@@ -276,6 +276,14 @@ expect grep -qE -- '--partition=test .*--exclude=n7 ' calls/sbatch
 printf '#!/bin/bash\necho INFO\n' >noisy
 expect_exit 70 bash "$slurm/chain.sbatch" run.toml
 expect_stdout 'job begin does not say how to start; it says: INFO'
+# A start that could not begin has no end to note, though its next job was submitted only then: that one goes on.
+printf '#!/bin/bash\n[[ "$1 $2" != "job begin" ]] || exit 127\necho "$*" >>"$calls/program"\n' >noisy
+sbatch='[[ $(wc -l <"$calls/sbatch") -gt 1 ]] && echo 4711'
+rm -f calls/*
+expect_exit 85 bash "$slurm/chain.sbatch" run.toml
+expect_stdout 'outcome: again, exit code 85, next job 4711'
+expect test ! -e calls/program
+expect test ! -e calls/scancel
 # A finished run is an answer to its own run file alone: one with other keys, that has its log.dir by mistake, is refused as train would.
 sbatch='echo 4712' sinfo='exit 1' squeue='' srun=''
 expect_exit 0 "$fourfold" train run.toml --set log.dir=done

@@ -62,7 +62,8 @@ if [[ ${2-} == batch ]]; then
   job=$(sends whole 3 --sbatch=--comment=mine)
   expect_job "$job" 120 COMPLETED 0
   expect grep -q "node0 does not have $(readlink -f "$slurm")" "whole/whole-$job.log"
-  expect grep -q "goes back into the queue, and leaves out node0" "whole/whole-$job.log"
+  expect grep -q "job $job leaves out node0" "whole/whole-$job.log"
+  expect grep -q "goes back into the queue" "whole/whole-$job.log"
   expect grep -qx 'step 8' whole/FINISHED
   expect grep -Eq '^ *Comment=mine ?$' <(scontrol show job "$job")
   job=$(sends linked 3 --chain 3)

@@ -30,6 +30,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace train = fourfold::train;
@@ -360,7 +361,8 @@ TEST_CASE("a deadline that was another job's is not believed, and named", "[stop
 TEST_CASE("how shortly before the end a signal is the batch system's", "[stop_request]") {
   ::unsetenv("FOURFOLD_WARNING_S");
   CHECK(train::warning_from_environment() == train::usual_warning_s);
-  for (const auto& [text, seconds] : {std::pair{"0", 0.0}, {"660", 660.0}, {"", 180.0}}) {
+  for (const auto& [text, seconds] :
+       {std::pair{"0", 0.0}, {"660", 660.0}, {"", train::usual_warning_s}}) {
     ::setenv("FOURFOLD_WARNING_S", text, 1);
     CHECK(train::warning_from_environment() == seconds);
   }
@@ -369,6 +371,23 @@ TEST_CASE("how shortly before the end a signal is the batch system's", "[stop_re
     CHECK_THROWS_AS(train::warning_from_environment(), fourfold::UserError);
   }
   ::unsetenv("FOURFOLD_WARNING_S");
+}
+
+TEST_CASE("TERM is told from what people send, whichever came last", "[stop_request]") {
+  for (const auto& [numbers, is_asked] : {std::pair<std::vector<int>, bool>{{SIGTERM}, false},
+                                          {{SIGTERM, SIGINT, SIGHUP}, false},
+                                          {{SIGUSR2, SIGTERM}, true},
+                                          {{SIGTERM, SIGUSR1}, true}}) {
+    const train::StopSignals signals;
+    for (const int number : numbers) {
+      REQUIRE(::kill(::getpid(), number) == 0);
+    }
+    for (int tries = 0; train::StopSignals::received() == 0 && tries < 5000; ++tries) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    CHECK(train::StopSignals::received() != 0);
+    CHECK(train::StopSignals::was_asked() == is_asked);
+  }
 }
 
 TEST_CASE("whatever asks a process to end asks the run to stop", "[stop_request]") {

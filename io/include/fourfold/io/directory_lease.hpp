@@ -31,6 +31,10 @@ struct LeaseOptions {
   bool has_links = true;  ///< false: as where the file system has no link(), by O_EXCL
   /// Of the file. What is kept apart in one directory has different ones.
   std::string name = ".lease";
+  /// For the message to who finds another that lives: what that one does, and what to do.
+  std::string doing = "is running here";
+  std::string remedy =
+      "and two jobs would overwrite each other; wait for it, or choose another directory";
   /// Who is known to be gone, or to have noticed, by another lease that it had left behind.
   std::optional<LeaseHolder> gone = {};
   /// Called before the lease is taken away from an earlier start of the same job or chain, which

@@ -25,7 +25,7 @@ struct ExitStatus {
   std::optional<std::string> checkpoint = {};  ///< newest good one; empty: none; nothing: as step
   std::vector<std::string> bad_nodes = {};     ///< hosts to leave out next time
   bool hold = false;                           ///< nobody but a person should start it again
-  bool told_to_stop = false;  ///< a signal had come, and the run ended before it could obey
+  bool told_to_stop = false;  ///< USR1 or USR2 had come, and the run ended before it could obey
   friend bool operator==(const ExitStatus&, const ExitStatus&) = default;
 };
 

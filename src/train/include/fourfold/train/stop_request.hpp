@@ -47,11 +47,14 @@ class StopSignals {
 
   /// The signal that came, or 0.
   static int received() noexcept;
+  /// Whether USR1 or USR2 came, by which people ask. TERM is no person's where a rank has died:
+  /// srun sends it to the others.
+  static bool was_asked() noexcept;
 };
 
-/// So many seconds before the end of a job Slurm sends the signal that was asked for
-/// (`--signal=USR2@120`, and up to a minute earlier).
-inline constexpr double usual_warning_s = 180;
+/// So many seconds before the end of a job Slurm may send the signal that was asked for
+/// (`--signal=USR2@180`, and up to a minute earlier).
+inline constexpr double usual_warning_s = 250;
 
 /// Asks between two steps whether to go on, and whether to save. Reasons reach ranks at different
 /// moments, so the ranks agree on the most urgent one.
