@@ -196,8 +196,11 @@ void StartMeeting::leave() const {
 }
 
 void StartMeeting::end() const {
-  std::error_code ignored;
-  fs::remove_all(folder_, ignored);
+  std::error_code failure;
+  const fs::path over = folder_.string() + ".over";
+  fs::remove_all(over, failure);  // of a start that was killed
+  fs::rename(folder_, over, failure);
+  fs::remove_all(failure ? folder_ : over, failure);
 }
 
 }  // namespace fourfold::comm

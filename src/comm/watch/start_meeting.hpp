@@ -41,7 +41,8 @@ class StartMeeting {
   std::map<int, Arrival> arrivals(double most_age_s) const;
   /// Takes this rank's word back, and the folder with the last one.
   void leave() const;
-  /// Removes all.
+  /// Removes all, of which nobody sees a part: who comes later finds no meeting, and not one that
+  /// the ranks below it have not come to.
   void end() const;
 
   const std::filesystem::path& folder() const { return folder_; }

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <thread>
 #include <vector>
 
 using namespace fourfold::comm;
@@ -206,6 +207,29 @@ TEST_CASE("ranks meet in a folder that goes with the last one", "[start_watch]")
   CHECK(std::filesystem::is_empty(log_dir));
   const auto file = scratch.write("file", "");
   CHECK_FALSE(StartMeeting(file, "7-0", 0).join(arrival));
+}
+
+TEST_CASE("who comes while a meeting is being ended finds none, and no part of it",
+          "[start_watch]") {
+  constexpr double any_age_s = 1000;
+  const fourfold::harness::ScratchFolder scratch;
+  const StartMeeting first(scratch.path(), "any", 0);
+  for (int repeat = 0; repeat < 1000; ++repeat) {
+    // In which order files go the file system knows.
+    const int rank = 1 + repeat % 16;
+    const StartMeeting last(scratch.path(), "any", rank);
+    REQUIRE(first.join({"n0", 100, {}}));
+    REQUIRE(last.join({"n0", 100 + rank, {}}));
+    std::jthread ends([&] { first.end(); });
+    while (last.is_called()) {
+      // As StartWatch asks: whoever sees nobody before it must not find itself waiting alone.
+      if (!last.has_come_below(any_age_s)) {
+        REQUIRE_FALSE(last.arrivals(any_age_s).contains(rank));
+      }
+    }
+    ends.join();
+    REQUIRE(std::filesystem::is_empty(scratch.path()));
+  }
 }
 
 TEST_CASE("ranks do not meet in a folder that a link leads to", "[start_watch]") {
