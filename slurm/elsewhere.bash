@@ -69,15 +69,18 @@ leave_out_found() { [[ -z $left_out ]] || { scontrol update "JobId=$1" "ExcNodeL
 # needs PATH...: they are there, now or soon: a mount on demand, an installation that is just replaced. Else this job goes back into the
 # queue, and leaves this node out.
 needs() {
-  local pause path missing=()
+  local pause path missing=() signal
+  # Kept for job.bash, until bash has become that.
+  # shellcheck disable=SC2064  # of each its own name
+  for signal in TERM USR1 USR2; do trap "export FOURFOLD_TOLD_TO_STOP=SIG$signal" "$signal"; done
   for pause in 0 2 10; do
     sleep "$pause"
     ls -d -- "$@" >/dev/null 2>&1 && return
   done
   for path; do [[ -e $path ]] || missing+=("$path"); done
   say "${SLURMD_NODENAME:-this node} does not have $(printf '%q ' "${missing[@]}")(a file system that is not mounted?)"
-  trap '' TERM # of the requeue
-  [[ -z ${SLURM_JOB_ID-} || -z ${SLURMD_NODENAME-} ]] || go_elsewhere "$SLURM_JOB_ID" "$SLURMD_NODENAME"
+  trap '' TERM USR1 USR2 # of the requeue
+  [[ -z ${SLURM_JOB_ID-} || -z ${SLURMD_NODENAME-} || ${FOURFOLD_TOLD_TO_STOP-} == SIGTERM ]] || go_elsewhere "$SLURM_JOB_ID" "$SLURMD_NODENAME"
   exit 78
 }
 

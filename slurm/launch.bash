@@ -4,7 +4,8 @@
 # fourfold as a step of the job, and the signals that come meanwhile; job.bash sources it.
 
 # shellcheck disable=SC2034  # for restart_inside.bash
-is_ending=0 end_was_moved=0 was_launched=0 # 1: this script was told to end; the job ends sooner than the run knows; srun was called
+# 1: this script was told to end; the job ends sooner than the run knows; srun was called; Slurm has warned of the end
+is_ending=0 end_was_moved=0 was_launched=0 was_warned=0
 
 # pass_on SIGNAL: one that came to this script, to the run.
 pass_on() {
@@ -78,20 +79,21 @@ look_at_end_s=$(seconds_in FOURFOLD_LOOK_AT_END_S 300)
 
 # is_end_known: SIGUSR2 is Slurm's warning of the job's end (--signal=B:USR2@120), which it gives up to a minute early, and the run
 # knows that end and leaves as much time as its saves take. An end that somebody has moved nearer meanwhile it does not know: sets
-# `end_was_moved`.
+# `end_was_moved`. Slurm warns once: another one is a person's.
 is_end_known() {
   local now end most_early_s=190
   now=$(date +%s)
   take_moved_end
-  [[ -n $deadline && $deadline -gt $now ]] || return
+  [[ $was_warned == 0 && -n $deadline && $deadline -gt $now ]] || return 1 # in a trap a bare one returns what was before it
   end=$(end_of_job) || end=$deadline
-  [[ $((end - now)) -le $most_early_s ]] || return
+  [[ $((end - now)) -le $most_early_s ]] || return 1
   if [[ $end -lt $((deadline - 5)) ]]; then
     say "the job ends at $(date --date="@$end" +%T), earlier than it would have"
     end_was_moved=1
     return 1
   fi
-  say 'SIGUSR2: the job ends soon, as the run knows'
+  was_warned=1
+  say 'SIGUSR2: the job ends soon, as the run knows (another one would stop it now)'
 }
 
 # wait_for_step PROCESS PIPE: until srun has ended, whose code comes through the pipe; sets `written` to it. Where a restart inside the

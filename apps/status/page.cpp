@@ -158,8 +158,12 @@ std::string idle_text(const RunView& view) {
 }
 
 /// Whether another job is to go on with a run that can go on.
-std::string successor_text(const RunAttempt* last) {
+std::string successor_text(const RunAttempt* last, const RunView& view) {
   constexpr std::size_t most_characters = 200;
+  if (last != nullptr && view.refused && view.refused->job == last->next) {
+    return "no job of the chain goes on with it: see to why its next one was refused, then submit "
+           "it again";
+  }
   if (last != nullptr && !last->no_next.empty()) {
     return fmt::format(
         "no job of the chain goes on with it ({}): submit it again, it goes on from "
@@ -186,8 +190,11 @@ std::string advice(const RunView& view) {
     return {};
   }
   return view.stop_file  ? "remove STOP, then start it again: it goes on from the checkpoint"
-         : verdict.retry ? successor_text(last)
-                         : "see to the reason: another start alone gains nothing";
+         : verdict.retry ? successor_text(last, view)
+         // A STOP file that is gone.
+         : verdict.code == ExitCode::stopped_saved
+             ? "start it again: it goes on from the checkpoint"
+             : "see to the reason: another start alone gains nothing";
 }
 
 std::string files_text(const RunView& view) {

@@ -5,6 +5,8 @@
 #include <fourfold/base/rank_identity.hpp>
 #include <fourfold/comm/mpi_runtime.hpp>
 #include <fourfold/runfile/run_config.hpp>
+#include <fourfold/telemetry/exit_status.hpp>
+#include <fourfold/telemetry/run_files.hpp>
 
 #include <algorithm>
 #include <filesystem>
@@ -24,6 +26,11 @@ void note_failure(const Arguments& arguments, std::optional<RunDirectory>& direc
       refused.config.log.dir = runfile::log_dir_of(arguments.run_file, arguments.overrides);
     } catch (const Error&) {
       return;  // nobody knows where log.dir is
+    }
+    const auto told =
+        telemetry::read_exit(telemetry::RunFiles(refused.config.log.dir).exit_status()).end;
+    if (told && told->code == code && told->reason == message) {
+      return;  // with the nodes that it blames
     }
     directory.emplace(refused, self.rank, arguments.dry_run);
   }

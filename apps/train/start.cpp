@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "start.hpp"
 
+#include "node_files.hpp"
 #include "run_end.hpp"
 
 #include <fourfold/base/error.hpp>
@@ -14,12 +15,17 @@
 #include <fourfold/io/line_follower.hpp>
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/program/command_output.hpp>
+#include <fourfold/telemetry/exit_status.hpp>
 #include <fourfold/telemetry/log_dir.hpp>
+#include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/train/load_run.hpp>
 #include <fourfold/train/stop_request.hpp>
 
+#include <fmt/ranges.h>
+
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <iterator>
 #include <string>
 #include <thread>
@@ -58,14 +64,14 @@ bool is_run_by_another(const fs::path& log_dir) {
   return lease_text(log_dir) != before;
 }
 
-void note_start_hang(const fs::path& log_dir, const comm::HangVerdict& verdict,
-                     const std::string& report) {
-  try_to("tell of the hang", [&] {
+/// The end of a start that has not come to its lease.
+void note_start_end(const fs::path& log_dir, const std::function<void()>& write) {
+  try_to("tell how the start ended", [&] {
     telemetry::make_log_dir(log_dir);
     // Before the look: who takes over after it takes the place away.
     const io::FencedPlace place(log_dir, telemetry::run_lease_name);
     if (!is_run_by_another(log_dir)) {
-      write_hang(log_dir, verdict, report, {});
+      write();
       return;
     }
     log::local(log::Level::warning,
@@ -99,8 +105,32 @@ std::unique_ptr<comm::StartWatch> watch_start(const runfile::RunConfig& config, 
       .expand_nodes = expanded,
       .stop_signal = &train::StopSignals::received,
       .on_hang = [log_dir](const comm::HangVerdict& verdict, const std::string& report) {
-        note_start_hang(log_dir, verdict, report);
+        note_start_end(log_dir, [&] { write_hang(log_dir, verdict, report, {}); });
       }});
+}
+
+void refuse_blind_nodes(const std::optional<runfile::RunConfig>& config,
+                        const std::optional<comm::Failure>& failure, bool dry_run,
+                        comm::MpiRuntime& mpi) {
+  const BlindNodes blind = find_blind_nodes(config, failure, mpi.host(), mpi.world());
+  if (blind.hosts.empty()) {
+    return;
+  }
+  const std::string message = format_message(
+      "{}; the other nodes do (a file system that is not mounted there?): start without {}",
+      blind.reason, fmt::join(blind.hosts, ", "));
+  if (mpi.world().rank() == 0 && !dry_run) {
+    const fs::path log_dir = config->log.dir;
+    note_start_end(log_dir, [&] {
+      telemetry::write_exit_status(telemetry::RunFiles(log_dir).exit_status(),
+                                   {.code = ExitCode::node_fault,
+                                    .reason = message,
+                                    .step = std::nullopt,
+                                    .checkpoint = std::nullopt,
+                                    .bad_nodes = blind.hosts});
+    });
+  }
+  throw UserError(ExitCode::node_fault, message);
 }
 
 }  // namespace fourfold::train_program

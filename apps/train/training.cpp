@@ -185,12 +185,15 @@ ExitCode train_run(const Arguments& arguments, int argc, char** argv,
   runfile::EffectiveConfig effective;
   comm::MeshShape shape;
   // Before a lease is taken: one rank that finds another run file, or none, refuses for all.
-  comm::together(mpi.world(), [&] {
+  const auto failure = comm::attempt([&] {
     effective = early ? *early : train::load_run(arguments.run_file, arguments.overrides);
     runfile::validate_data(effective.config, effective.origins);
     shape = train::mesh_of(effective, mpi.world().size());
     runfile::validate_batch(effective.config, shape.dp, effective.origins);
   });
+  refuse_blind_nodes(failure ? std::nullopt : std::optional(effective.config), failure,
+                     arguments.dry_run, mpi);
+  comm::agree(mpi.world(), failure);
   train::require_same_on_ranks(facts_to_agree_on(effective.config, arguments), mpi.world());
   start_watch.reset();  // all ranks have come, and have MPI to ask who stands still
   train::look_before_lease(effective.config, arguments.allowed_changes, mpi.world());

@@ -68,6 +68,15 @@ for how in '' --batch --full; do
   done
 done
 
+# The same where the run may restart inside the job, whose script waits in another way.
+for told in USR2 USR1; do
+  job=$(FOURFOLD_RESTARTS_INSIDE=1 trains "inside$told")
+  until_holds 60 has_steps "inside$told" 5 || complain "the run does not train: $(cat "fourfold-$job.log")"
+  expect scancel --batch --signal="$told" "$job"
+  expect_job "$job" 60 FAILED 75
+  expect says "SIG$told: passed on"
+done
+
 # What srun would make of TERM the docs say, with the command that is meant.
 # shellcheck disable=SC2016
 expect grep -q -- 'Not `scancel --full --signal=TERM`: that reaches `srun`, which kills all ranks' "$SOURCE_DIR/docs/slurm.md"

@@ -15,10 +15,10 @@ printf '#!/bin/bash\nexec "%s" "$@"\n' "$fourfold" >here/fourfold
 chmod +x here/fourfold
 on_node 1 true || { echo "no namespaces can be entered here" && exit 77; }
 
-# begins_without NODE DIR REASON: a job of three nodes that has that one among them at first.
+# begins_without NODE DIR REASON OPTION...: a job of three nodes that has that one among them at first.
 begins_without() {
   local node=$1 dir=$2 reason=$3 job
-  job=$(FOURFOLD=$PWD/here/fourfold FOURFOLD_SLURM=$slurm sbatch --parsable --nodes=3 --ntasks-per-node=1 --time=5 "$slurm/train.sbatch" run.toml --set log.dir="$dir")
+  job=$(FOURFOLD=$PWD/here/fourfold FOURFOLD_SLURM=$slurm sbatch --parsable --nodes=3 --ntasks-per-node=1 --time=5 "$slurm/train.sbatch" run.toml --set log.dir="$dir" "${@:4}")
   expect_job "$job" 120 COMPLETED 0
   expect grep -q "$reason" "$dir/attempts.jsonl"
   expect grep -q "job $job leaves out node$node" "fourfold-$job.log"
@@ -71,6 +71,12 @@ if [[ ${2-} == batch ]]; then
   expect grep -q 'outcome: finished, exit code 0' "linked/linked-$job.log"
   expect grep -q ' Requeue=0 ' <(scontrol show job "$job")
   until_holds 30 no_jobs_of linked || complain "jobs are left: $(squeue)"
+  # A signal while it waits for what is not there is kept, and does not end the job.
+  job=$(sends signalled 3)
+  until_holds 30 is_running "$job" && sleep 2
+  expect scancel --full --signal=USR2 "$job"
+  expect_job "$job" 120 COMPLETED 0
+  expect grep -qx 'step 8' signalled/FINISHED
   # Those that it needs all of go on with the same ones, and not for ever.
   for node in 1 2 3; do expect hides "$node"; done
   job=$(sends nobody 4 --set train.global_batch=12 --set mesh.dp=4)
@@ -97,5 +103,16 @@ chmod +x ends_itself
 expect on_node 1 mount --bind "$PWD/ends_itself" "$PWD/here/fourfold"
 begins_without 1 broken 'a rank on node1 ended before the first step (Killed)'
 expect on_node 1 umount "$PWD/here/fourfold"
+
+# What the others see, and one node does not: files of the data, the folder of checkpoints. It is named, and left out.
+mkdir shelf vault vault/run
+cp tokens_* shelf
+shelf=(--set 'data.train=["shelf/tokens_train"]' --set 'data.validation=["shelf/tokens_val"]')
+expect on_node 1 mount --bind "$PWD/empty" "$PWD/shelf"
+begins_without 1 data "rank 1 on .*: does not see $PWD/shelf/tokens_train.bin; the other nodes do" "${shelf[@]}"
+expect on_node 1 umount "$PWD/shelf"
+expect on_node 2 mount --bind "$PWD/empty" "$PWD/vault"
+begins_without 2 steps "rank 2 on .*: does not see $PWD/vault/run; the other nodes do" --set checkpoint.dir=vault/run/steps
+expect on_node 2 umount "$PWD/vault"
 
 expectations_met

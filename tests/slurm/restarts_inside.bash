@@ -215,6 +215,12 @@ told() {
   expect grep -Eq 'outcome: again, exit code 8[56], next job' "told/inside-$job.log"
   expect_exit 1 grep -q 'going on inside the job' "told/inside-$job.log"
   until_holds 90 has_launched told 2 || complain "the chain does not go on: $(squeue)"
+  # Nor when the run has told its end already, and nothing else of it hears the signal.
+  job=$(squeue --noheader --name=inside --states=RUNNING --format=%A)
+  expect kill -KILL "$(ranks_of "$job" 3)"
+  until_holds 60 tells_end told || complain "no end is told: $(cat told/exit.json)"
+  expect scancel --signal=USR2 "$job"
+  until_holds 60 is_over "$job" || complain "job $job goes on: $(tail -n 20 told/inside-*.log)"
   expect scancel --name=inside
   until_holds 60 no_jobs_of inside || complain "a job of the chain is left: $(squeue)"
 }

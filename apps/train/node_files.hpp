@@ -1,0 +1,32 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/comm/communicator.hpp>
+#include <fourfold/comm/fail_together.hpp>
+#include <fourfold/runfile/run_config.hpp>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fourfold::train_program {
+
+/// Nodes that do not see what the others do.
+struct BlindNodes {
+  std::vector<std::string> hosts = {};  ///< each once; empty: there are none
+  std::string reason = {};              ///< what the first of them does not see
+};
+
+/// Collective; the same answer on all ranks. Whether all nodes see the files that rank 0 sees:
+/// token files, the tokenizer, and the folders in which log.dir and checkpoint.dir lie. Nodes are
+/// at fault when they are fewer than half of all: where more of them differ, it is the run file
+/// that names what rank 0 alone has. Asks the file system for a few names on each rank.
+/// @param config   as rank 0 has read it; nothing where it could not
+/// @param failure  of this rank, when it read the run file
+/// @param host     of this rank
+BlindNodes find_blind_nodes(const std::optional<runfile::RunConfig>& config,
+                            const std::optional<comm::Failure>& failure, const std::string& host,
+                            comm::Communicator& world);
+
+}  // namespace fourfold::train_program
