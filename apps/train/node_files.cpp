@@ -4,7 +4,6 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
-#include <fourfold/base/text.hpp>
 #include <fourfold/base/whole_path.hpp>
 #include <fourfold/data/dataset.hpp>
 
@@ -16,8 +15,10 @@
 #include <chrono>
 #include <filesystem>
 #include <iterator>
-#include <set>
+#include <map>
+#include <span>
 #include <sstream>
+#include <string_view>
 #include <system_error>
 #include <thread>
 
@@ -25,65 +26,113 @@ namespace fourfold::train_program {
 namespace {
 namespace fs = std::filesystem;
 
-bool is_there(const fs::path& path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored);
-}
+/// A name of the run file, and how much of it a rank sees: the more, the better.
+struct Sight {
+  std::string missing;  ///< of what it does not
+  int seen = 0;
+};
 
-/// The folder in which this one lies, or the nearest above that is there. Not itself: the job may
-/// have made it a moment ago, which clients of NFS need not know yet.
-fs::path folder_around(const fs::path& folder) {
-  fs::path above = whole_path(folder).parent_path();
-  while (!is_there(above) && above.has_relative_path()) {
-    above = above.parent_path();
-  }
-  return above;
-}
-
-/// A name of token files is one of a file, or of several without what follows the dot.
-void add_token_files(std::span<const std::string> names, std::vector<std::string>& places) {
-  for (const std::string& name : data::expand_patterns(names)) {
-    for (const std::string& file : {name, name + ".bin"}) {
-      if (is_there(file)) {
-        places.push_back(whole_path(file).string());
-      }
-    }
-  }
-}
-
-/// What rank 0 sees of all that the nodes have in common.
-std::vector<std::string> places_of(const runfile::RunConfig& config) {
-  std::vector<std::string> places{folder_around(config.log.dir).string(),
-                                  folder_around(config.checkpoint.dir).string()};
+/// A name is one of a file, a pattern, or what several files have before the dot.
+bool is_seen(const std::string& name) {
+  const auto can_be_read = [](const std::string& file) {
+    return ::access(file.c_str(), R_OK) == 0;
+  };
   try {
-    add_token_files(config.data.train, places);
-    add_token_files(config.data.validation, places);
-  } catch (const UserError&) {  // what cannot be found at all is told by who opens it
+    const std::vector<std::string> files = data::expand_patterns(std::span(&name, 1));
+    return !files.empty() && std::ranges::all_of(files, [&](const std::string& file) {
+      return can_be_read(file) || can_be_read(file + ".bin");
+    });
+  } catch (const UserError&) {  // a pattern that nothing matches
+    return false;
   }
-  if (is_there(config.data.tokenizer)) {
-    places.push_back(whole_path(config.data.tokenizer).string());
-  }
-  // Line by line they go to the others.
-  std::erase_if(places, [](const std::string& place) {
-    return place.find('\n') != std::string::npos || !is_there(place);
-  });
-  return places;
 }
 
-/// The first that this rank does not see, also when it looks again; empty: it sees all.
-std::string not_seen(const std::string& places) {
-  constexpr int looks = 3;
-  std::istringstream lines(places);
-  for (std::string place; std::getline(lines, place);) {
-    int look = 1;
-    while (::access(place.c_str(), R_OK) != 0) {
-      if (look++ == looks) {
-        return place;
-      }
-      std::this_thread::sleep_for(std::chrono::seconds(1));
+Sight sight_of_file(const std::string& name) {
+  constexpr int looks = 3;  // a mount on demand
+  for (int look = 1; !is_seen(name); ++look) {
+    if (look == looks) {
+      return {.missing = name, .seen = 0};
+    }
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+  }
+  return {.missing = "", .seen = 1};
+}
+
+/// How many of the folders that this one lies in are there. Not itself, nor what lies in `made`:
+/// the job may have made that a moment ago, which clients of NFS need not know yet.
+Sight sight_of_folders_around(const fs::path& folder, const fs::path& made) {
+  Sight sight;
+  fs::path above;
+  for (const fs::path& part : whole_path(folder).parent_path()) {
+    above /= part;
+    std::error_code ignored;
+    if (above == whole_path(made)) {
+      break;
+    }
+    if (!fs::exists(above, ignored)) {
+      sight.missing = above.string();
+      break;
+    }
+    ++sight.seen;
+  }
+  return sight;
+}
+
+/// In the same order on all ranks.
+std::vector<Sight> sights_of(const runfile::RunConfig& config) {
+  std::vector<Sight> sights{sight_of_folders_around(config.log.dir, config.log.dir),
+                            sight_of_folders_around(config.checkpoint.dir, config.log.dir)};
+  for (const auto* const names : {&config.data.train, &config.data.validation}) {
+    std::ranges::transform(*names, std::back_inserter(sights), sight_of_file);
+  }
+  return sights;
+}
+
+std::vector<int> numbers_in(const std::string& text) {
+  std::istringstream words(text);
+  return {std::istream_iterator<int>(words), {}};
+}
+
+/// How much each host sees of each name: what the rank on it that sees least does. Nothing for one
+/// that has read no run file.
+using HostSights = std::map<std::string, std::vector<int>>;
+
+HostSights sights_of_hosts(std::span<const std::string> hosts,
+                           std::span<const std::string> sights_of_ranks) {
+  HostSights of_hosts;
+  for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
+    const std::vector<int> its = numbers_in(sights_of_ranks[rank]);
+    const auto [found, is_first] = of_hosts.try_emplace(hosts[rank], its);
+    std::vector<int>& least = found->second;
+    if (!is_first) {
+      least.resize(std::min(least.size(), its.size()));
+      std::ranges::transform(least, its, least.begin(),
+                             [](int one, int other) { return std::min(one, other); });
     }
   }
-  return {};
+  return of_hosts;
+}
+
+/// Those that see less of some name than more than half of the hosts.
+std::vector<std::string> blind_hosts(const HostSights& sights) {
+  std::vector<std::vector<int>> sorted;
+  for (const auto& [host, its] : sights) {
+    sorted.push_back(its);
+  }
+  const std::size_t names = std::ranges::max(sorted, {}, &std::vector<int>::size).size();
+  std::vector<std::string> blind;
+  for (const auto& [host, its] : sights) {
+    for (std::size_t i = 0; i < names; ++i) {
+      const auto sees_more = [&](const std::vector<int>& other) {
+        return i < other.size() && (i >= its.size() || other[i] > its[i]);
+      };
+      if (2 * std::ranges::count_if(sorted, sees_more) > std::ssize(sorted)) {
+        blind.push_back(host);
+        break;
+      }
+    }
+  }
+  return blind;
 }
 
 }  // namespace
@@ -91,38 +140,46 @@ std::string not_seen(const std::string& places) {
 BlindNodes find_blind_nodes(const std::optional<runfile::RunConfig>& config,
                             const std::optional<comm::Failure>& failure, const std::string& host,
                             comm::Communicator& world) {
-  std::string places;
-  if (world.rank() == 0 && config) {
-    places = fmt::format("{}\n", fmt::join(places_of(*config), "\n"));
+  std::vector<Sight> sights;
+  if (config) {
+    sights = sights_of(*config);
   }
-  places = comm::broadcast_text(world, places, 0);
-  std::string problem;
-  if (failure) {
-    problem = failure->is_users && failure->code == ExitCode::config ? failure->message : "";
-  } else if (const std::string place = not_seen(places); !place.empty()) {
-    problem = format_message("does not see {}", place);
-  }
-  const bool is_known = !places.empty();  // what rank 0 itself could not read is everybody's
-  if (!is_known || comm::all_reduce_scalar(world, std::int64_t{problem.empty() ? 0 : 1},
-                                           comm::ReduceOp::max) == 0) {
+  const bool is_files_fault = !failure || (failure->is_users && failure->code == ExitCode::config);
+  std::vector<int> seen;
+  std::ranges::transform(sights, std::back_inserter(seen), &Sight::seen);
+  const auto hosts = comm::all_gather_text(world, host);
+  const auto seen_by_rank = comm::all_gather_text(world, fmt::format("{}", fmt::join(seen, " ")));
+  // One that failed for another reason is told as it is.
+  const std::int64_t others = is_files_fault ? 0 : 1;
+  if (comm::all_reduce_scalar(world, others, comm::ReduceOp::max) != 0 ||
+      std::ranges::count(seen_by_rank, seen_by_rank.front()) == std::ssize(seen_by_rank)) {
     return {};
   }
-  const auto hosts = comm::all_gather_text(world, host);
+  const HostSights sights_by_host = sights_of_hosts(hosts, seen_by_rank);
+  BlindNodes blind{.hosts = blind_hosts(sights_by_host)};
+  if (blind.hosts.empty() || 2 * blind.hosts.size() >= sights_by_host.size()) {
+    return {};
+  }
+  const auto is_blind = [&](const std::string& one) {
+    return std::ranges::count(blind.hosts, one) > 0;
+  };
+  const auto first = std::ranges::find_if(hosts, is_blind);
+  blind.first_seeing_rank =
+      static_cast<int>(std::distance(hosts.begin(), std::ranges::find_if_not(hosts, is_blind)));
+  std::string problem = failure ? failure->message : "";
+  for (std::size_t i = 0; i < sights.size() && problem.empty(); ++i) {
+    const bool is_seen_better = std::ranges::any_of(sights_by_host, [&](const auto& one) {
+      return i < one.second.size() && one.second[i] > sights[i].seen;
+    });
+    problem = is_seen_better ? "does not see " + sights[i].missing : "";
+  }
   const auto problems = comm::all_gather_text(world, problem);
-  BlindNodes blind;
-  for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
-    if (problems[rank].empty()) {
-      continue;
-    }
-    if (blind.hosts.empty()) {
+  for (std::size_t rank = 0; rank < hosts.size() && blind.reason.empty(); ++rank) {
+    if (hosts[rank] == *first && !problems[rank].empty()) {
       blind.reason = format_message("rank {} on {}: {}", rank, hosts[rank], problems[rank]);
     }
-    if (std::ranges::count(blind.hosts, hosts[rank]) == 0) {
-      blind.hosts.push_back(hosts[rank]);
-    }
   }
-  const std::set<std::string> all(hosts.begin(), hosts.end());
-  return 2 * blind.hosts.size() < all.size() ? blind : BlindNodes{};
+  return blind;
 }
 
 }  // namespace fourfold::train_program

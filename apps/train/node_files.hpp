@@ -16,14 +16,15 @@ namespace fourfold::train_program {
 struct BlindNodes {
   std::vector<std::string> hosts = {};  ///< each once; empty: there are none
   std::string reason = {};              ///< what the first of them does not see
+  int first_seeing_rank = 0;            ///< on none of these hosts
 };
 
-/// Collective; the same answer on all ranks. Whether all nodes see the files that rank 0 sees:
-/// token files, the tokenizer, and the folders in which log.dir and checkpoint.dir lie. Nodes are
-/// at fault when they are fewer than half of all: where more of them differ, it is the run file
-/// that names what rank 0 alone has. Asks the file system for a few names on each rank.
-/// @param config   as rank 0 has read it; nothing where it could not
-/// @param failure  of this rank, when it read the run file
+/// Collective; the same answer on all ranks. Whether all nodes see what the run file names: token
+/// files, and the folders in which log.dir and checkpoint.dir lie. Nodes are at fault when they are
+/// fewer than half of all: where more of them differ, the run file names what one node alone has.
+/// Asks the file system for a few names on each rank; where one is missing, for two seconds.
+/// @param config   nothing on a rank that could not read it
+/// @param failure  why
 /// @param host     of this rank
 BlindNodes find_blind_nodes(const std::optional<runfile::RunConfig>& config,
                             const std::optional<comm::Failure>& failure, const std::string& host,

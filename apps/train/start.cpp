@@ -119,7 +119,7 @@ void refuse_blind_nodes(const std::optional<runfile::RunConfig>& config,
   const std::string message = format_message(
       "{}; the other nodes do (a file system that is not mounted there?): start without {}",
       blind.reason, fmt::join(blind.hosts, ", "));
-  if (mpi.world().rank() == 0 && !dry_run) {
+  if (mpi.world().rank() == blind.first_seeing_rank && config && !dry_run) {
     const fs::path log_dir = config->log.dir;
     note_start_end(log_dir, [&] {
       telemetry::write_exit_status(telemetry::RunFiles(log_dir).exit_status(),
@@ -130,6 +130,8 @@ void refuse_blind_nodes(const std::optional<runfile::RunConfig>& config,
                                     .bad_nodes = blind.hosts});
     });
   }
+  static_cast<void>(
+      comm::all_reduce_scalar(mpi.world(), std::int64_t{0}, comm::ReduceOp::max));  // it is written
   throw UserError(ExitCode::node_fault, message);
 }
 

@@ -24,7 +24,7 @@ std::optional<runfile::EffectiveConfig> config_before_mpi(const Arguments& argum
 std::unique_ptr<comm::StartWatch> watch_start(const runfile::RunConfig& config, bool dry_run);
 
 /// Tells of nodes that do not see the run's files, and ends the start, by which they are left out
-/// of the next one. Collective; returns where there are none. Rank 0 writes exit.json.
+/// of the next one. Collective; returns where there are none. One that sees all writes exit.json.
 /// @param config  nothing where this rank could not read the run file
 /// @throws UserError (node_fault)
 void refuse_blind_nodes(const std::optional<runfile::RunConfig>& config,

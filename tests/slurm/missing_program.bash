@@ -108,9 +108,11 @@ expect on_node 1 umount "$PWD/here/fourfold"
 mkdir shelf vault vault/run
 cp tokens_* shelf
 shelf=(--set 'data.train=["shelf/tokens_train"]' --set 'data.validation=["shelf/tokens_val"]')
-expect on_node 1 mount --bind "$PWD/empty" "$PWD/shelf"
-begins_without 1 data "rank 1 on .*: does not see $PWD/shelf/tokens_train.bin; the other nodes do" "${shelf[@]}"
-expect on_node 1 umount "$PWD/shelf"
+for node in 1 0; do
+  expect on_node "$node" mount --bind "$PWD/empty" "$PWD/shelf"
+  begins_without "$node" "data$node" "rank $node on .*: does not see shelf/tokens_train; the other nodes do" "${shelf[@]}"
+  expect on_node "$node" umount "$PWD/shelf"
+done
 expect on_node 2 mount --bind "$PWD/empty" "$PWD/vault"
 begins_without 2 steps "rank 2 on .*: does not see $PWD/vault/run; the other nodes do" --set checkpoint.dir=vault/run/steps
 expect on_node 2 umount "$PWD/vault"
