@@ -227,7 +227,11 @@ ended_by=() why_stopped='' starts_not_run='' run_was_told=0 # of the last launch
 start_run() {
   local code=0 i answer errors lines overrides=() taken exit_file='' gone told_before=''
   in_peace "$FOURFOLD" job begin ${kept_run:+--kept-run-file "$kept_run"} ${no_next:+--no-next "$no_next"} \
-    --tell-files "$@" || { code=$? && outcome=stop && not_run "$code" && return "$code"; }
+    --tell-files "$@" || {
+    code=$? outcome=stop
+    if [[ -n $(job_answer superseded <<<"$answer") ]]; then outcome=superseded; else not_run "$code"; fi
+    return "$code"
+  }
   if [[ -n $times_not_run && $times_not_run != 0 ]]; then
     note_not_run "$own_number" 0
     times_not_run=0

@@ -4,6 +4,7 @@
 #include "chosen_start.hpp"
 #include "earlier_jobs.hpp"
 #include "job.hpp"
+#include "slurm_answers.hpp"
 #include "this_attempt.hpp"
 
 #include <fourfold/base/batch_job.hpp>
@@ -177,6 +178,14 @@ void note_refusal(const Request& request, const UserError& error) {
   }
 }
 
+/// Whether this very start of the job lives on nodes that the job does not have: a controller that
+/// was killed has forgotten that it runs, and has started it once more.
+bool is_second_of_one_start(const fs::path& log_dir) {
+  const auto holder = telemetry::run_lease_holder(log_dir);
+  const auto me = io::LeaseHolder::this_process();
+  return holder && !me.job.empty() && me.is_of_start(*holder) && !is_own_node(holder->host);
+}
+
 ExitCode begin_run(const Request& request) {
   const ChainRun run = run_of_chain(request, this_attempt());
   const std::string text = runfile::run_file_text(run.run_file);
@@ -201,9 +210,22 @@ ExitCode begin_run(const Request& request) {
   }
   BegunAttempt attempt(log_dir, request, *chosen, run.kept,
                        [&] { return keep(request, text, effective); });
-  HeldRun held(config, [&] { attempt.note(); });
+  std::optional<HeldRun> held;
+  try {
+    held.emplace(config, [&] { attempt.note(); });
+  } catch (const UserError& error) {
+    if (!is_second_of_one_start(log_dir)) {
+      throw;
+    }
+    log::warning(
+        format_message("{}; Slurm has started this job a second time: this one leaves all "
+                       "to the first",
+                       error.what()));
+    program::print("superseded\n");
+    return ExitCode::no_progress;
+  }
   attempt.note();
-  held.settle();
+  held->settle();
   program::print_text(chosen->lines + kept_lines(request, attempt.kept()) +
                       file_lines(request, config));
   return ExitCode::finished;

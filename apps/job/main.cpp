@@ -18,7 +18,8 @@ OUTPUT
          (with mesh.dp = "auto" the mesh is chosen for what the job has), or "--run-file", RUN_FILE
          and the copy that all starts of a chain take in its place, in log.dir/submitted.
          "finished": there is nothing left to do. "queue": no mesh fits on the nodes of a restart
-         inside the job (FOURFOLD_LAUNCH); another job may have more. When it must not be started:
+         inside the job (FOURFOLD_LAUNCH); another job may have more. "superseded", and 93: Slurm
+         has started the job twice, and the first of these lives. When it must not be started:
          nothing, with the reason on stderr and in attempts.jsonl, and the exit code. Nothing else
          of the run changes
   end    "again", "finished" or "stop"; behind "again", nodes that failed: leave them out.

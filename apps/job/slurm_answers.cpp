@@ -3,9 +3,12 @@
 #include "slurm_answers.hpp"
 
 #include <fourfold/base/batch_job.hpp>
+#include <fourfold/batch/cluster_facts.hpp>
 #include <fourfold/program/command_output.hpp>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <thread>
 
 namespace fourfold::job {
@@ -43,6 +46,23 @@ std::vector<batch::JobSpan> ask_job_spans(std::vector<std::string> jobs) {
   const auto answer = program::ask_slurm(batch::job_spans_command(jobs), std::chrono::seconds(5));
   return answer && answer->is_answer() ? batch::job_spans(answer->text)
                                        : std::vector<batch::JobSpan>{};
+}
+
+bool is_own_node(const std::string& host) {
+  const char* const nodes = std::getenv("SLURM_JOB_NODELIST");
+  if (nodes == nullptr) {
+    return true;
+  }
+  const auto answer =
+      program::ask_slurm({"scontrol", "show", "hostnames", nodes}, std::chrono::seconds(5));
+  const auto names = answer && answer->is_answer() ? batch::hostnames_of(answer->text)
+                                                   : std::vector<std::string>{};
+  const auto without_domain = [](const std::string& name) {
+    return name.substr(0, name.find('.'));
+  };
+  return names.empty() || std::ranges::any_of(names, [&](const std::string& name) {
+           return without_domain(name) == without_domain(host);
+         });
 }
 
 }  // namespace fourfold::job

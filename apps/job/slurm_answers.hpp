@@ -21,4 +21,8 @@ std::optional<batch::AccountedStart> ask_accounting(const batch::Attempt& attemp
 /// @return nothing outside of jobs, and where it does not answer
 std::vector<batch::JobSpan> ask_job_spans(std::vector<std::string> jobs);
 
+/// Whether this job has that host among its nodes (SLURM_JOB_NODELIST), as Slurm's scontrol expands
+/// them. True where that is not known.
+bool is_own_node(const std::string& host);
+
 }  // namespace fourfold::job

@@ -137,6 +137,24 @@ SLURM_JOB_ID=81 expect_exit 85 "$fourfold" job end run.toml --set log.dir=beside
 expect_stdout again
 expect test "$(grep -c '"event":"refused"' beside/attempts.jsonl)" -eq 0
 
+# A start that lives on nodes that its job does not have is the first of two that Slurm has made of it: the second leaves all to it. On the
+# job's own nodes it is what a person runs beside it.
+mkdir doubled slurm_bin
+# shellcheck disable=SC2016  # of the script
+printf '#!/bin/bash\n[[ "$1 $2" == "show hostnames" ]] && echo "$3" | tr , "\\n"\n' >slurm_bin/scontrol
+chmod +x slurm_bin/scontrol
+count=1
+while echo "fourfold-lease 1 aaaaaaaaaaaaaaaa node7 - 77 96 0 $((count++)) -" >doubled/.run-lease; do sleep 1; done &
+lives=$!
+PATH=$PWD/slurm_bin:$PATH SLURM_JOB_ID=96 SLURM_JOB_NODELIST=node8,node9 expect_exit 93 "$fourfold" job begin run.toml --set log.dir=doubled
+expect_stdout superseded
+expect_stderr 'Slurm has started this job a second time: this one leaves all to the first'
+expect test ! -e doubled/attempts.jsonl
+PATH=$PWD/slurm_bin:$PATH SLURM_JOB_ID=96 SLURM_JOB_NODELIST=node6,node7 expect_exit 78 "$fourfold" job begin run.toml --set log.dir=doubled
+expect_stderr 'is running here'
+kill "$lives"
+wait "$lives" 2>/dev/null
+
 # Somebody's own notes are no list of starts, for neither verb.
 mkdir noted && echo 'my notes on attempts' >noted/attempts.jsonl
 SLURM_JOB_ID=82 expect_exit 78 "$fourfold" job begin run.toml --set log.dir=noted
