@@ -73,7 +73,9 @@ end_time=$(date --date='+100 seconds' +%FT%T) job 71 'JobName=ends' "${plain[@]}
 for case in '0 :' '1 deadline=$((deadline+60))' '1 deadline=$((deadline+500))' '1 deadline=' '1 deadline=1'; do
   SLURM_JOB_ID=71 expect_told "${case%% *}" eval "${case#* }; is_end_known >/dev/null; echo \$?"
 done
-SLURM_JOB_ID=71 expect_told '[job 71] SIGUSR2: the job ends soon, as the run knows' is_end_known
+warned='[job 71] SIGUSR2: the job ends soon, as the run knows (another one would stop it now)'
+SLURM_JOB_ID=71 expect_told "$warned" is_end_known
+SLURM_JOB_ID=71 expect_told "$warned"$'\nanother is passed on' eval 'is_end_known; is_end_known || echo another is passed on'
 # A later end is taken from the file of this start alone; a file that says something else is somebody's, and stays.
 for case in '71 2 4000000000:4000000000:gone' '70 2 4000000000:9:gone' '71 1 4000000000:9:gone' 'my notes:9:stays' '71 0 soon:9:stays'; do
   IFS=: read -r text ends_at stays <<<"$case"
