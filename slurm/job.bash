@@ -219,7 +219,7 @@ take_run_file() {
   done
 }
 
-ended_by=() why_stopped='' starts_not_run='' run_was_told=0 # of the last launch: see start_run, not_run and was_run_told
+ended_by=() why_stopped='' starts_not_run='' run_was_told=0 # of the last launch: see start_run, not_run and tells_of_signal
 # start_run ARGUMENT...: `fourfold train ARGUMENT...` as one launch of this job; sets `outcome`, `preempted`, `bad_nodes` and
 # `ended_by`, what it told `job end`, and `why_stopped`, and returns the run's code, as train_job. Where it is a restart inside the job, and no mesh fits
 # on the nodes that are left: nothing is launched, `fits` is 0.
@@ -270,7 +270,7 @@ start_run() {
   { told_before=$(<"$exit_file"); } 2>/dev/null
   launch "${lines[1]}" train "$@" "${overrides[@]}" && code=0 || code=$?
   ended_by=(--launcher-code "$code")
-  ! was_run_told "$told_before" || told_to_stop='a signal to the run' run_was_told=1
+  ! tells_of_signal "$told_before" || told_to_stop='a signal to the run' run_was_told=1
   [[ $code -eq 0 ]] || words=$(trap '' TERM USR1 USR2 && words_since "$log_before")
   [[ $was_launched == 1 ]] || ended_by=(--stopped-by "$told_to_stop")
   # No code of a rank's, and soon: the launcher itself may refuse to start anything. Its words are not told from the ranks' in
@@ -289,9 +289,9 @@ start_run() {
   note_end "$@" "${ended_by[@]}"
 }
 
-# was_run_told BEFORE: a signal reached the ranks, who could not obey any more (a node had just failed); of this launch, before which
-# `exit_file` said BEFORE.
-was_run_told() {
+# tells_of_signal BEFORE: `exit_file`, which said BEFORE until this launch, says that a signal reached the ranks, who could not obey any
+# more: a node had just failed.
+tells_of_signal() {
   local now=''
   { now=$(<"$exit_file"); } 2>/dev/null
   [[ $now != "$1" && $now == *'"told_to_stop": true'* ]]

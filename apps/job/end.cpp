@@ -9,7 +9,6 @@
 #include <fourfold/base/clock.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
-#include <fourfold/base/whole_path.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/directory_lease.hpp>
 #include <fourfold/io/step_place.hpp>

@@ -53,8 +53,7 @@ bool is_own_node(const std::string& host) {
   if (nodes == nullptr) {
     return true;
   }
-  const auto answer =
-      program::ask_slurm({"scontrol", "show", "hostnames", nodes}, std::chrono::seconds(5));
+  const auto answer = program::ask_slurm(batch::hostnames_command(nodes), std::chrono::seconds(5));
   const auto names = answer && answer->is_answer() ? batch::hostnames_of(answer->text)
                                                    : std::vector<std::string>{};
   const auto without_domain = [](const std::string& name) {

@@ -158,9 +158,10 @@ std::string idle_text(const RunView& view) {
 }
 
 /// Whether another job is to go on with a run that can go on.
-std::string successor_text(const RunAttempt* last, const RunView& view) {
+std::string successor_text(const RunView& view) {
   constexpr std::size_t most_characters = 200;
-  if (last != nullptr && view.refused && view.refused->job == last->next) {
+  const RunAttempt* const last = batch::newest_of_run(view.attempts);
+  if (was_next_refused(view)) {
     return "no job of the chain goes on with it: see to why its next one was refused, then submit "
            "it again";
   }
@@ -190,7 +191,7 @@ std::string advice(const RunView& view) {
     return {};
   }
   return view.stop_file  ? "remove STOP, then start it again: it goes on from the checkpoint"
-         : verdict.retry ? successor_text(last, view)
+         : verdict.retry ? successor_text(view)
          // A STOP file that is gone.
          : verdict.code == ExitCode::stopped_saved
              ? "start it again: it goes on from the checkpoint"

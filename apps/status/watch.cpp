@@ -27,8 +27,7 @@ using batch::RunView;
 /// Whether no job is to go on with a run that could: there is none, or it has been refused.
 bool is_chain_over(const RunView& view) {
   const batch::RunAttempt* const last = batch::newest_of_run(view.attempts);
-  return last != nullptr &&
-         (!last->no_next.empty() || (view.refused && view.refused->job == last->next));
+  return (last != nullptr && !last->no_next.empty()) || was_next_refused(view);
 }
 
 /// The code of a run that is over for who watches it.

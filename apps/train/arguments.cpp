@@ -38,6 +38,8 @@ ENVIRONMENT
   FOURFOLD_DEADLINE  end of the job in seconds since 1970; the run saves and stops in time.
                      Default: SLURM_JOB_END_TIME, where Slurm sets it. A time that is over when
                      the run starts is ignored, with a warning.
+  FOURFOLD_WARNING_S so many seconds before that end a signal to the ranks is the batch
+                     system's warning, not a person's. Default: 250.
   OMP_NUM_THREADS    threads per rank. Default: 1, one rank per core.
 
 EXAMPLES

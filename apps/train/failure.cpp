@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "failure.hpp"
 
+#include <fourfold/base/batch_job.hpp>
 #include <fourfold/base/rank_identity.hpp>
 #include <fourfold/comm/mpi_runtime.hpp>
 #include <fourfold/runfile/run_config.hpp>
@@ -27,9 +28,10 @@ void note_failure(const Arguments& arguments, std::optional<RunDirectory>& direc
     } catch (const Error&) {
       return;  // nobody knows where log.dir is
     }
-    const auto told =
-        telemetry::read_exit(telemetry::RunFiles(refused.config.log.dir).exit_status()).end;
-    if (told && told->code == code && told->reason == message) {
+    const telemetry::ExitRecord told =
+        telemetry::read_exit(telemetry::RunFiles(refused.config.log.dir).exit_status());
+    if (told.end && told.is_of(BatchJob::of_this_process()) && told.end->code == code &&
+        told.end->reason == message) {
       return;  // with the nodes that it blames
     }
     directory.emplace(refused, self.rank, arguments.dry_run);

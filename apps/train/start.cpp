@@ -36,11 +36,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// "node[0-2]" as node0, node1, node2. Slurm's own program knows how; it asks nobody for that.
+/// "node[0-2]" as node0, node1, node2.
 std::vector<std::string> expanded(const std::string& nodes) {
   constexpr std::chrono::seconds of_time_to_judge{10};
-  const auto output =
-      program::output_of({"scontrol", "show", "hostnames", nodes}, {.time = of_time_to_judge});
+  const auto output = program::ask_slurm(batch::hostnames_command(nodes), of_time_to_judge);
   return output && output->is_answer() ? batch::hostnames_of(output->text)
                                        : std::vector<std::string>{};
 }
@@ -119,19 +118,16 @@ void refuse_blind_nodes(const std::optional<runfile::RunConfig>& config,
   const std::string message = format_message(
       "{}; the other nodes do (a file system that is not mounted there?): start without {}",
       blind.reason, fmt::join(blind.hosts, ", "));
-  if (mpi.world().rank() == blind.first_seeing_rank && config && !dry_run) {
-    const fs::path log_dir = config->log.dir;
-    note_start_end(log_dir, [&] {
-      telemetry::write_exit_status(telemetry::RunFiles(log_dir).exit_status(),
-                                   {.code = ExitCode::node_fault,
-                                    .reason = message,
-                                    .step = std::nullopt,
-                                    .checkpoint = std::nullopt,
-                                    .bad_nodes = blind.hosts});
-    });
-  }
-  static_cast<void>(
-      comm::all_reduce_scalar(mpi.world(), std::int64_t{0}, comm::ReduceOp::max));  // it is written
+  comm::together(mpi.world(), [&] {  // no rank ends before it is written
+    if (mpi.world().rank() == blind.first_seeing_rank && config && !dry_run) {
+      const fs::path log_dir = config->log.dir;
+      note_start_end(log_dir, [&] {
+        telemetry::write_exit_status(
+            telemetry::RunFiles(log_dir).exit_status(),
+            {.code = ExitCode::node_fault, .reason = message, .bad_nodes = blind.hosts});
+      });
+    }
+  });
   throw UserError(ExitCode::node_fault, message);
 }
 

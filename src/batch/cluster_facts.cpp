@@ -122,6 +122,10 @@ std::vector<QueuedJob> queued_jobs_of(std::string_view text) {
   return jobs;
 }
 
+std::vector<std::string> hostnames_command(const std::string& nodes) {
+  return {"scontrol", "show", "hostnames", nodes};
+}
+
 std::vector<std::string> hostnames_of(std::string_view text) {
   static const std::regex form(R"([A-Za-z0-9][A-Za-z0-9._-]*)");
   std::vector<std::string> names;

@@ -215,6 +215,11 @@ void take_run_file(const std::vector<Attempt>& attempts, RunView& view) {
 
 }  // namespace
 
+bool was_next_refused(const RunView& view) {
+  const RunAttempt* const last = newest_of_run(view.attempts);
+  return last != nullptr && view.refused && !last->next.empty() && view.refused->job == last->next;
+}
+
 RunReader::RunReader(fs::path log_dir)
     : log_dir_(std::move(log_dir)),
       // All of it: the first line says where the run began, and 5 million steps are a gigabyte.

@@ -172,8 +172,17 @@ for last in '{"event":"end","time":TIME,"job":"42","restart":0,"code":75,"reason
   last=${last//TIME/$(date +%s)} last=${last//LATER/$(($(date +%s) + 1))}
   printf '%s\n' "${last//STEP/$(sed -n 's/^  "step": \([0-9]*\),$/\1/p' runs/a/exit.json)}" >>runs/a/attempts.jsonl
   expect_exit 75 timeout 20 "$fourfold" watch runs/a --chain --interval 0.1
+  expect_exit 0 "$fourfold" status runs/a
+  expect_stdout "next         no job of the chain goes on with it"
+  [[ $last != *refused* ]] || expect_stdout "see to why its next one was refused, then submit it again"
   cp as_it_was.jsonl runs/a/attempts.jsonl
 done
+# One that a STOP file has ended, which is gone.
+printf '{"event":"end","time":%s,"job":"42","restart":0,"code":75,"reason":"saved and stopped: STOP file","step":%s,"retry":false}\n' "$(date +%s)" \
+  "$(sed -n 's/^  "step": \([0-9]*\),$/\1/p' runs/a/exit.json)" >>runs/a/attempts.jsonl
+expect_exit 0 "$fourfold" status runs/a
+expect_stdout "next         start it again: it goes on from the checkpoint"
+cp as_it_was.jsonl runs/a/attempts.jsonl
 touch runs/a/STOP
 expect_exit 0 "$fourfold" status runs/a
 expect_stdout "files        STOP"

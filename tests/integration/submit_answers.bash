@@ -276,6 +276,17 @@ expect grep -qE -- '--partition=test .*--exclude=n7 ' calls/sbatch
 printf '#!/bin/bash\necho INFO\n' >noisy
 expect_exit 70 bash "$slurm/chain.sbatch" run.toml
 expect_stdout 'job begin does not say how to start; it says: INFO'
+# One that the end of this job has cut off may have made a job, too.
+sbatch='exit 143' squeue='printf "%s\n" "30|R|chain|/x/chain.sbatch" "34|PD|chain|/x/chain.sbatch"'
+printf '#!/bin/bash\n[[ "$1 $2" != "job begin" ]] || { echo superseded && exit 93; }\necho "$*" >>"$calls/program"\n' >noisy
+rm -f calls/*
+# The second of two that Slurm has made of one start notes nothing, and takes its own next job back.
+expect_exit 93 bash "$slurm/chain.sbatch" run.toml
+expect_stderr 'job 34 is there all the same'
+expect_stdout 'outcome: superseded, exit code 93, next job 34'
+expect test "$(cat calls/scancel)" = 34
+expect test ! -e calls/program
+squeue=''
 # A start that could not begin has no end to note, though its next job was submitted only then: that one goes on.
 printf '#!/bin/bash\n[[ "$1 $2" != "job begin" ]] || exit 127\necho "$*" >>"$calls/program"\n' >noisy
 sbatch='[[ $(wc -l <"$calls/sbatch") -gt 1 ]] && echo 4711'

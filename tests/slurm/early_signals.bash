@@ -77,6 +77,13 @@ for told in USR2 USR1; do
   expect says "SIG$told: passed on"
 done
 
+# Nobody but a person sends one to the steps, also in the job's last minutes.
+job=$(FOURFOLD_REQUEUE=0 sbatch --parsable --nodes=2 --ntasks=2 --time=3 "$slurm/train.sbatch" run.toml --set train.steps=1000000 --set log.dir=last)
+until_holds 60 has_steps last 5 || complain "the run does not train: $(cat "fourfold-$job.log")"
+expect scancel --signal=USR2 "$job"
+expect_job "$job" 60 FAILED 75
+expect grep -q '"reason": "saved and stopped: signal"' last/exit.json
+
 # What srun would make of TERM the docs say, with the command that is meant.
 # shellcheck disable=SC2016
 expect grep -q -- 'Not `scancel --full --signal=TERM`: that reaches `srun`, which kills all ranks' "$SOURCE_DIR/docs/slurm.md"

@@ -164,9 +164,9 @@ expect grep -q 'this site says hello' "sited/fourfold-sited-$job.log"
 
 # What lies in the environment changes neither the job nor its chain; what the site's file sets reaches the ranks.
 job=$(SBATCH_EXPORT=NONE SBATCH_JOB_NAME=other SBATCH_PARTITION=urgent SBATCH_TIMELIMIT=7 SBATCH_NICE=3 SBATCH_NO_REQUEUE=1 SBATCH_WAIT=1 \
-  FOURFOLD_LINK=7 FOURFOLD_CHAIN=5 FOURFOLD_NODES=2-4 FOURFOLD_TASKS_PER_NODE=1 go --nodes 1 --tasks-per-node 2 --time 5 --partition test \
+  FOURFOLD_LINK=7 FOURFOLD_CHAIN=5 FOURFOLD_DEADLINE=4000000000 FOURFOLD_NODES=2-4 FOURFOLD_TASKS_PER_NODE=1 go --nodes 1 --tasks-per-node 2 --time 5 --partition test \
   --chain 2 --name shielded --sbatch=--nice=8 --site ./here.sh --set log.dir=shielded --set train.steps=1000000)
-expect grep -q 'not handed on to the job.*FOURFOLD_CHAIN, FOURFOLD_LINK, .*SBATCH_PARTITION, SBATCH_NICE' "$errors"
+expect grep -q 'not handed on to the job.*FOURFOLD_CHAIN, FOURFOLD_DEADLINE, FOURFOLD_LINK, .*SBATCH_PARTITION, SBATCH_NICE' "$errors"
 until_holds 60 has_steps shielded 5 || complain "it does not train"
 next=$(squeue --noheader --name=shielded --states=PENDING --format=%A)
 for one in "$job" "$next"; do
@@ -176,10 +176,11 @@ for one in "$job" "$next"; do
 done
 expect grep -q '"mesh":"pp1 dp2 cp1 tp1"' shielded/metrics.jsonl
 for process in $(ranks_of "$job"); do
-  for variable in FOURFOLD_CHAIN="$job" FOURFOLD_MPI=pmi2 'FOURFOLD_DEADLINE=[0-9]*'; do
+  for variable in FOURFOLD_CHAIN="$job" FOURFOLD_MPI=pmi2 'FOURFOLD_DEADLINE=[0-9]*' FOURFOLD_WARNING_S=0; do
     expect grep -qzx "$variable" "/proc/$process/environ"
   done
   expect_exit 1 grep -qz '^FOURFOLD_LINK=' "/proc/$process/environ"
+  expect_exit 1 grep -qzx 'FOURFOLD_DEADLINE=4000000000' "/proc/$process/environ"
 done
 expect test "$(ranks_of "$job" | wc -l)" -eq 2
 expect scancel --name=shielded

@@ -71,8 +71,10 @@ inline constexpr const char* queue_format = "%A %o";
 /// @param text  of `squeue --noheader --format=<queue_format>`
 std::vector<QueuedJob> queued_jobs_of(std::string_view text);
 
+/// The command that expands "node[0-2],n7"; Slurm's own program asks nobody for that.
+std::vector<std::string> hostnames_command(const std::string& nodes);
 /// Names of nodes, in order.
-/// @param text  of `scontrol show hostnames`
+/// @param text  of that command
 std::vector<std::string> hostnames_of(std::string_view text);
 
 /// Whether `srun --mpi=list` names it. Some Slurms print that list on standard error: give both.

@@ -56,6 +56,9 @@ struct RunView {
   std::vector<std::filesystem::path> changed = {};
 };
 
+/// Whether the job that was to go on with the run, as its newest start said, has been refused.
+bool was_next_refused(const RunView& view);
+
 /// Looks at one run, again and again if wanted: of metrics.jsonl only what is new is read. It opens
 /// for reading, takes no lock and waits for nothing; the files may be changing, cut off, missing or
 /// rubbish. Local; one thread per object.
