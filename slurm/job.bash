@@ -33,6 +33,9 @@ keep_signals() {
 }
 keep_signals
 
+# deaf: for a subshell, which none of these signals is to end, though this script keeps them.
+deaf() { trap '' TERM USR1 USR2; }
+
 # in_peace COMMAND...: its standard output in `answer`; these signals do not end it, whoever else gets them. Should one come before
 # bash ignores it there, nothing has begun yet.
 in_peace() {
@@ -100,7 +103,12 @@ elif [[ -n $own_number ]]; then
 fi
 
 # The run file that an earlier start has kept for this one (run-directory.md): whatever its user has made of theirs since.
-own_comment=$(comment_of "$own_number")
+own_comment=''
+if [[ -n $own_number ]] && command -v scontrol >/dev/null && ! own_comment=$(comment_of "$own_number") &&
+  [[ (${SLURM_RESTART_COUNT:-0} != 0 || ${FOURFOLD_LINK:-1} != 1) && $* != */submitted/* ]]; then # `fourfold submit` names the kept one
+  say "Slurm does not say which run file this job goes on with, and its user may have changed the one of the first start: nothing is started"
+  exit 85
+fi
 kept_run=$(kept_run_in "$own_comment")
 times_not_run=$(count_in "$own_comment") # starts in a row before this one
 
@@ -173,7 +181,12 @@ cannot_run() { [[ $1 -eq 126 || $1 -eq 127 || $1 -ge 128 ]]; }
 # shellcheck disable=SC2034  # for the scripts that source this
 not_run() {
   local node=${SLURMD_NODENAME:-$HOSTNAME}
-  cannot_run "$1" && [[ -z $told_to_stop ]] || return 0
+  cannot_run "$1" || return 0
+  if [[ $told_to_stop == SIGUSR2 ]] && is_end_known; then told_to_stop=''; fi
+  if [[ -n $told_to_stop ]]; then # before anything could begin
+    outcome=again code=75
+    return
+  fi
   say "$FOURFOLD job begin cannot be run on $node (code $1): the program is not there, or does not work there"
   starts_not_run=$((times_not_run + 1))
   if [[ $starts_not_run -lt 3 ]]; then
@@ -199,9 +212,9 @@ note_end() {
     outcome=again
     return 85
   fi
-  read -r outcome bad_nodes < <(job_answer again finished stop superseded <<<"$answer")
+  read -r outcome bad_nodes < <(deaf && job_answer again finished stop superseded <<<"$answer")
   : "${outcome:=stop}"
-  [[ -z $bad_nodes ]] || bad_nodes=$(nodes_of "$bad_nodes")
+  [[ -z $bad_nodes ]] || bad_nodes=$(deaf && nodes_of "$bad_nodes")
   return "$code"
 }
 
@@ -271,7 +284,7 @@ start_run() {
   launch "${lines[1]}" train "$@" "${overrides[@]}" && code=0 || code=$?
   ended_by=(--launcher-code "$code")
   ! tells_of_signal "$told_before" || told_to_stop='a signal to the run' run_was_told=1
-  [[ $code -eq 0 ]] || words=$(trap '' TERM USR1 USR2 && words_since "$log_before")
+  [[ $code -eq 0 ]] || words=$(deaf && words_since "$log_before")
   [[ $was_launched == 1 ]] || ended_by=(--stopped-by "$told_to_stop")
   # No code of a rank's, and soon: the launcher itself may refuse to start anything. Its words are not told from the ranks' in
   # the log, so it is asked once more, for next to nothing. On fewer nodes than it was to use it refuses everything.
@@ -281,11 +294,11 @@ start_run() {
     ask srun --export=ALL ${FOURFOLD_MPI:+"--mpi=$FOURFOLD_MPI"} "${srun_options[@]}" --kill-on-bad-exit=1 --output=none "$FOURFOLD" version ||
       words+=$'\n'${errors:0:8000}
   fi
-  [[ -z ${words-} ]] || ended_by+=(--launcher-words "$words" --memory-limit "$(memory_limit)")
-  why_stopped=$(why_slurm_stops)
+  [[ -z ${words-} ]] || ended_by+=(--launcher-words "$words" --memory-limit "$(deaf && memory_limit)")
+  why_stopped=$(deaf && why_slurm_stops)
   [[ $why_stopped != preempted ]] || preempted=1
   ended_by+=(${why_stopped:+"--$why_stopped"})
-  if [[ $code -ne 0 ]] && may_lack_node && gone=$(nodes_gone) && [[ -n $gone ]]; then ended_by+=(--nodes-gone "$gone"); fi
+  if [[ $code -ne 0 ]] && may_lack_node && gone=$(deaf && nodes_gone) && [[ -n $gone ]]; then ended_by+=(--nodes-gone "$gone"); fi
   note_end "$@" "${ended_by[@]}"
 }
 
@@ -321,10 +334,11 @@ train_job() {
     export FOURFOLD_LAUNCH=$((++launches))
     start_guard "$SLURM_JOB_NODELIST"
   done
-  trap '' TERM USR1 USR2
+  trap '' TERM
   stop_guard
   # The end is noted by now, whatever else becomes of this script: what is found out about the next job is noted again.
   if declare -F before_end >/dev/null; then
+    trap '' USR1 USR2 # the next job goes on whatever comes
     before="${next-} ${no_next-}"
     before_end
     # Of a start that could not begin there is no end to note.
@@ -349,7 +363,12 @@ wants_requeue() {
 # ends it.
 requeue() {
   local now left_out=''
-  if ! now=$(facts_of "$SLURM_JOB_ID"); then
+  now=$(deaf && facts_of "$SLURM_JOB_ID") || now=''
+  trap '' USR1 USR2
+  if [[ $run_was_told == 1 && ${FOURFOLD_REQUEUE-} != 1 && $preempted != 1 ]]; then
+    say "${told_to_stop:-a signal} came meanwhile: the job is not put back into the queue"
+    return
+  elif [[ -z $now ]]; then
     say "Slurm does not say how this job stands: asking for its requeue all the same"
   elif [[ $(field Restarts "$now") != "${SLURM_RESTART_COUNT:-0}" ]]; then
     say "Slurm has put the job back into the queue by itself"

@@ -14,14 +14,21 @@ pass_on() {
   signal_run "$1"
 }
 
-# signal_run SIGNAL: to all steps, and twice again: tasks that srun is just starting get none. The run takes several for one.
+# keep_late SIGNAL: one for a run that has ended meanwhile: who asks it to stop has the last word (wants_requeue).
+keep_late() {
+  say "SIG$1: the run has ended already"
+  told_to_stop=SIG$1 run_was_told=1
+}
+
+# signal_run SIGNAL: to all steps, and again for a minute and a half: tasks that srun is just starting, or that wait for a prolog, get none.
+# The run takes several for one.
 # shellcheck disable=SC2154  # own_number: of job.bash
 signal_run() {
   scancel --quiet --signal="$1" "$own_number" 2>/dev/null
   (
     trap '' TERM USR1 USR2
-    for _ in 1 2; do
-      sleep 3
+    for pause in 3 3 6 12 24 48; do
+      sleep "$pause"
       kill -0 $$ 2>/dev/null && [[ $(field JobState "$(facts_of "$own_number")") == RUNNING ]] || exit
       scancel --quiet --signal="$1" "$own_number"
     done
@@ -36,11 +43,16 @@ take_moved_end() {
   [[ $job != "$SLURM_JOB_ID" || $restarts != "${SLURM_RESTART_COUNT:-0}" || ! $end =~ ^[0-9]{1,12}$ ]] || deadline=$end
 }
 
-# forget_moved_end: removes `end_file`, which a script that was killed may have left. Fails where there is a file that says something else: it
-# is somebody's.
+# forget_moved_end [START]: removes `end_file`, which a script that was killed may have left; where START is given ("JOB RESTARTS"), only one of
+# that start. Fails where there is a file that says something else: it is somebody's.
 forget_moved_end() {
+  local said
   [[ -L $end_file || -L $end_file.new ]] && return 1
-  [[ ! -e $end_file || $(head -c 200 -- "$end_file" 2>/dev/null) =~ ^[^[:space:]]+\ [0-9]+\ [0-9]+$ ]] && rm -f -- "$end_file" "$end_file.new" 2>/dev/null
+  if [[ -e $end_file ]]; then
+    said=$(head -c 200 -- "$end_file" 2>/dev/null)
+    [[ $said =~ ^[^[:space:]]+\ [0-9]+\ [0-9]+$ && (-z ${1-} || ${said% *} == "$1") ]] || return
+  fi
+  rm -f -- "$end_file" "$end_file.new" 2>/dev/null
 }
 
 # take_term: Slurm sends TERM to the steps as well as to this script; whoever sends it to the script alone (scancel --batch) means the run.
@@ -175,11 +187,13 @@ launch() {
   if [[ -n $seeing_to_end ]]; then
     kill -KILL "$seeing_to_end" 2>/dev/null
     take_moved_end
-    forget_moved_end
+    forget_moved_end "$SLURM_JOB_ID ${SLURM_RESTART_COUNT:-0}"
   fi
   # Slurm sends TERM again when a node has failed, or the job's time is over: how the run ended is noted all the same. What may be
-  # launched again keeps them.
-  if may_restart_inside "$code"; then keep_signals; else trap '' TERM USR1 USR2; fi
+  # launched again keeps it. Whoever asks the run to stop by now asks that it is not started again.
+  if may_restart_inside "$code"; then keep_signals; else trap '' TERM; fi
+  trap 'keep_late USR1' USR1
+  trap 'is_end_known || keep_late USR2' USR2
   [[ -n $written ]] || ! read -r -t 1 -u "$said" written || :
   code=${written:-$code}
   exec {said}>&-

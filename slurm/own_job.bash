@@ -129,18 +129,19 @@ log_of() {
 # user has written before it.
 run_mark=fourfold-run-file=
 
-# comment_of JOB: without the blank that Slurm puts after it.
+# comment_of JOB: without the blank that Slurm puts after it. A controller that does not answer is asked again, for longer than by facts_of:
+# fails when that was in vain, or there is no such job.
 comment_of() {
-  local answer errors
-  ask scontrol show job "$1" && sed -n 's/^ *Comment=\(.*[^ ]\) *$/\1/p' <<<"$answer" | head -n 1
+  local answer errors until=$((SECONDS + 5 * ask_s))
+  until ask scontrol show job "$1"; do
+    [[ $errors != *'Invalid job id'* && $SECONDS -lt $until ]] || return 1
+    sleep 2
+  done
+  sed -n 's/^ *Comment=\(.*[^ ]\) *$/\1/p' <<<"$answer" | head -n 1
 }
 
-# kept_run_in COMMENT: the run file in it; nothing where there is none, or it is gone.
-kept_run_in() {
-  local file
-  file=$(sed -n "s|^.*$run_mark||p" <<<"$1")
-  [[ ! -r $file ]] || echo "$file"
-}
+# kept_run_in COMMENT: the run file in it, which may be gone; nothing where there is none.
+kept_run_in() { sed -n "s|^.*$run_mark||p" <<<"$1"; }
 
 # note_run JOB FILE: FILE is the run file that this job goes on with.
 note_run() {

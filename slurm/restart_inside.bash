@@ -34,7 +34,7 @@ start_guard() {
   disown "$guard"
 }
 # see_to_guard: another one where it is gone, with its node.
-see_to_guard() { [[ -z $guard ]] || kill -0 "$guard" 2>/dev/null || start_guard "$(field NodeList "$(facts_of "$SLURM_JOB_ID")")"; }
+see_to_guard() { [[ -z $guard ]] || kill -0 "$guard" 2>/dev/null || start_guard "$SLURM_JOB_NODELIST"; }
 # What it has started on another node ends with the job.
 stop_guard() {
   [[ -z $guard ]] || kill -KILL "$guard" 2>/dev/null

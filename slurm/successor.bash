@@ -15,6 +15,18 @@ ask_sbatch() {
   FOURFOLD_PREVIOUS=$SLURM_JOB_ID FOURFOLD_LINK=$((link + 1)) FOURFOLD_EXCLUDE=${exclude-} FOURFOLD_MOST_STARTS=$most FOURFOLD_SCRIPT=${own_script-} ask_for $((5 * ask_s)) "$@" "${successor[@]}"
 }
 
+# take_own_options: how the job of a chain was submitted that no script of its own can submit again: what Slurm says of it.
+# shellcheck disable=SC2154  # own_facts: of job.bash; own_arguments: of chain.sbatch
+take_own_options() {
+  own_facts=${own_facts:-$(facts_of "$SLURM_JOB_ID")} || return
+  mapfile -t own_options < <(options_of "$own_facts")
+  [[ -z ${FOURFOLD_TASKS_PER_NODE-} && -z ${SLURM_NTASKS_PER_NODE-} && -n ${SLURM_NTASKS-} ]] && own_options+=(--ntasks="$SLURM_NTASKS")
+  # The first job's, not what failed meanwhile and was left out once.
+  exclude=${FOURFOLD_EXCLUDE-$(field ExcNodeList "$own_facts")}
+  own_options+=(--nodes="${FOURFOLD_NODES:-$SLURM_JOB_NUM_NODES}" --job-name="$SLURM_JOB_NAME" ${exclude:+--exclude="$exclude"})
+  successor=("$FOURFOLD_SLURM/chain.sbatch" "${own_arguments[@]}")
+}
+
 # submit_next: the next job; sets `next` and `cluster`, or `no_next`: why there is none. sbatch waits for a controller that is busy.
 submit_next() {
   local answer errors script code=0
@@ -29,7 +41,7 @@ submit_next() {
         sbatch "$SLURM_JOB_ID")
     fi
   fi
-  if [[ ${#successor[@]} -eq 0 ]]; then
+  if [[ ${#successor[@]} -eq 0 ]] && ! take_own_options; then
     no_next='how this job was submitted is not known (Slurm does not answer)'
     return 1
   fi
@@ -88,9 +100,10 @@ seconds_to_forget() {
 is_next_gone() { [[ -n $next && -z $cluster ]] && is_gone "$next" "$head_of_next"; }
 
 # see_to_next FROM TO: looks once whether the next job is still there, and asks for one now and then where there is none, until a line
-# comes through TO, or the script is gone. What becomes of `next` it writes into FROM.
+# comes through TO, or the script is gone. What becomes of the next job it writes into FROM, a record on a line: `next`, `cluster`,
+# `head_of_next`, `no_next`, and whether another one may be submitted, with an ASCII 31 between them.
 see_to_next() {
-  local waited=0 forgets_s told='' found
+  local waited=0 forgets_s told='' found may=1
   trap '' TERM USR1 USR2
   # One that was cancelled Slurm forgets, too, after MinJobAge.
   forgets_s=$(seconds_to_forget)
@@ -105,12 +118,12 @@ see_to_next() {
       next=''
     fi
     waited=0
-    submit_next && [[ -z $next ]] && set -- "$1" "$2" once # which job it is nobody knows
+    if submit_next && [[ -z $next ]]; then may=0; fi # which job it is nobody knows
     # What nobody reads before the end fills the pipe one day.
-    found=$(printf '%s\n' "${next:-none} $cluster" "$head_of_next" "$no_next")
+    printf -v found '%s\x1f%s\x1f%s\x1f%s\x1f%s' "$next" "$cluster" "$head_of_next" "${no_next//[[:cntrl:]]/ }" "$may"
     [[ $found == "$told" ]] || printf '%s\n' "$found" >&"$1"
     told=$found
-    [[ ${3-} != once ]] || return 0
+    [[ $may == 1 ]] || return 0
   done
 }
 
@@ -121,10 +134,7 @@ before_end() {
   if [[ -n $seeing ]]; then
     echo ended >&"$to_it"
     until wait "$seeing" || ! kill -0 "$seeing" 2>/dev/null; do :; done
-    while read -t 0 -u "$from_it" && read -r -t 1 -u "$from_it" next cluster && IFS= read -r -t 1 -u "$from_it" head_of_next &&
-      IFS= read -r -t 1 -u "$from_it" no_next; do
-      [[ $next != none ]] || next='' may_go_on=1
-    done
+    while read -t 0 -u "$from_it" && IFS=$'\x1f' read -r -t 1 -u "$from_it" next cluster head_of_next no_next may_go_on; do :; done
     seeing=''
   fi
   [[ $outcome == again ]] || return 0

@@ -208,6 +208,10 @@ ExitCode begin_run(const Request& request) {
     program::print("queue\n");
     return ExitCode::finished;
   }
+  if (is_rehearsal(request)) {  // it changes no file
+    program::print_text(chosen->lines + kept_lines(request, run.kept));
+    return ExitCode::finished;
+  }
   BegunAttempt attempt(log_dir, request, *chosen, run.kept,
                        [&] { return keep(request, text, effective); });
   std::optional<HeldRun> held;

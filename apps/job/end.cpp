@@ -9,6 +9,7 @@
 #include <fourfold/base/clock.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
+#include <fourfold/batch/finished_file.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/directory_lease.hpp>
 #include <fourfold/io/step_place.hpp>
@@ -100,7 +101,8 @@ batch::AttemptEnd end_of_launch(const Request& request, const fs::path& exit_fil
                        {.words = request.launcher_words,
                         .memory_limit = request.memory_limit,
                         .accounted = may_be_killed ? ask_accounting(attempt) : std::nullopt,
-                        .nodes_gone = request.nodes_gone});
+                        .nodes_gone = request.nodes_gone,
+                        .is_finished = batch::is_finished(exit_file.parent_path(), 0)});
 }
 
 /// Of a start of which nothing was launched, too.
@@ -139,7 +141,17 @@ void tell(const batch::AttemptEnd& end) {
 
 }  // namespace
 
+bool is_rehearsal(const Request& request) {
+  return std::ranges::count(request.other_words, "--dry-run") > 0;
+}
+
 ExitCode end(const Request& request) {
+  if (is_rehearsal(request)) {
+    const bool went_well = request.launcher_code == 0 && request.stopped_by.empty();
+    program::print("{}\n", went_well ? "finished" : "stop");
+    return request.stopped_by.empty() ? static_cast<ExitCode>(request.launcher_code)
+                                      : ExitCode::stopped_saved;
+  }
   const fs::path log_dir = log_dir_of(request);
   io::refuse_place_in_step(log_dir);
   telemetry::refuse_foreign_attempts(log_dir);

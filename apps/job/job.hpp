@@ -32,6 +32,9 @@ struct Request {
   std::vector<std::string> nodes_gone = {};  ///< of the job, that do not answer Slurm
 };
 
+/// `fourfold train --dry-run`, of which nothing is noted.
+bool is_rehearsal(const Request& request);
+
 /// Prints "start" when the run should be started, "finished" when there is nothing left to do, and
 /// "queue" when no mesh fits on what a restart inside the job has (BatchJob::launch).
 /// Behind "start", a line each: how many of the job's tasks to start, or "all", and what `fourfold

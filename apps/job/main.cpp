@@ -130,7 +130,7 @@ int main(int argc, char** argv) {
           "job end: how the launcher ended is not said; give --launcher-code or --stopped-by");
     }
     fourfold::program::tell_everything();
-    request.other_words = begin->remaining();
+    request.other_words = begin->parsed() ? begin->remaining() : end->remaining();
     return begin->parsed() ? job::begin(request) : job::end(request);
   });
 }

@@ -16,10 +16,11 @@ OUTPUT
   number of the job.
 
 CHECKS
-  the run file; mesh against nodes and tasks, for the fewest and the most nodes; the memory that its
-  ranks need against that of the nodes; the partition; the srun --mpi= that this build needs against
-  those that Slurm has. Without Slurm's commands (on another machine) the last three are left out,
-  and said so.
+  the run file, and its keys against the checkpoint in log.dir; the files and folders that it names;
+  mesh against nodes and tasks, for the fewest and the most nodes; the memory that its ranks need
+  against what the job gets of a node; the partition, its time limit and its number of nodes; the
+  srun --mpi= that this build needs against those that Slurm has; jobs of this run in the queue.
+  Without Slurm's commands (on another machine) what needs them is left out, and said so.
 
 EXAMPLES
   fourfold submit run.toml --nodes 4 --time 8:00:00            look at the script
@@ -40,6 +41,10 @@ void describe(CLI::App& command, Arguments& arguments) {
   repeatable(command.add_option("--set", arguments.overrides,
                                 "Override a key of the run file; may be given several times"),
              "KEY=VALUE");
+  repeatable(command.add_option("--allow-change", arguments.allowed_changes,
+                                "A key that may differ from the checkpoint's in log.dir; may be "
+                                "given several times"),
+             "KEY");
   command
       .add_option("-N,--nodes", arguments.nodes,
                   "Nodes, or the least and the most (2-4: the run takes what there is, which needs "

@@ -12,6 +12,7 @@ namespace fourfold::submit {
 struct Arguments {
   std::string run_file;
   std::vector<std::string> overrides;
+  std::vector<std::string> allowed_changes;
   std::string nodes;       ///< "4", "2-4"; empty: as many as the run file's mesh needs
   int tasks_per_node = 0;  ///< 0: what the mesh or the nodes' CPUs say
   int cpus_per_task = 1;

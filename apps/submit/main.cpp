@@ -60,7 +60,7 @@ ExitCode make(const submit::Arguments& arguments) {
   runfile::log_remarks(effective);
   runfile::validate_data(effective.config, effective.origins);
   const batch::Submission submission = submit::checked_submission(arguments, effective);
-  fourfold::train::look_alone(effective.config, {});
+  fourfold::train::look_alone(effective.config, arguments.allowed_changes);
   fourfold::telemetry::refuse_foreign_files(submission.log_dir, {.config = false});
   const std::string script = batch::script_of(submission);  // refuses what no script can hold
   if (!arguments.go) {
@@ -76,7 +76,7 @@ ExitCode make(const submit::Arguments& arguments) {
     return ExitCode::finished;
   }
   if (batch::is_finished(effective.config.log.dir, effective.config.train.steps) &&
-      fourfold::train::look_before_answer(effective.config, {})) {
+      fourfold::train::look_before_answer(effective.config, arguments.allowed_changes)) {
     fourfold::log::info(fourfold::format_message(
         "{}: the run is finished, there is nothing to submit", effective.config.log.dir));
     return ExitCode::finished;

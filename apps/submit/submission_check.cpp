@@ -267,6 +267,9 @@ std::vector<std::string> train_arguments(const Arguments& arguments) {
   for (const std::string& one : arguments.overrides) {
     words.insert(words.end(), {"--set", one});
   }
+  for (const std::string& one : arguments.allowed_changes) {
+    words.insert(words.end(), {"--allow-change", one});
+  }
   return words;
 }
 

@@ -47,15 +47,23 @@ bool is_seen(const std::string& name) {
   }
 }
 
-Sight sight_of_file(const std::string& name) {
+std::vector<Sight> sights_of_files(const std::vector<std::string>& names) {
+  std::vector<Sight> sights(names.size());
   constexpr int looks = 3;  // a mount on demand
-  for (int look = 1; !is_seen(name); ++look) {
-    if (look == looks) {
-      return {.missing = name, .seen = 0};
+  for (int look = 1; look <= looks; ++look) {
+    bool all_seen = true;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      if (sights[i].seen == 0) {
+        sights[i] = is_seen(names[i]) ? Sight{.missing = "", .seen = 1} : Sight{names[i], 0};
+      }
+      all_seen = all_seen && sights[i].seen > 0;
+    }
+    if (all_seen || look == looks) {
+      break;
     }
     std::this_thread::sleep_for(std::chrono::seconds(1));
   }
-  return {.missing = "", .seen = 1};
+  return sights;
 }
 
 /// How many of the folders that this one lies in are there. Not itself, nor what lies in `made`:
@@ -83,7 +91,7 @@ std::vector<Sight> sights_of(const runfile::RunConfig& config) {
   std::vector<Sight> sights{sight_of_folders_around(config.log.dir, config.log.dir),
                             sight_of_folders_around(config.checkpoint.dir, config.log.dir)};
   for (const auto* const names : {&config.data.train, &config.data.validation}) {
-    std::ranges::transform(*names, std::back_inserter(sights), sight_of_file);
+    std::ranges::move(sights_of_files(*names), std::back_inserter(sights));
   }
   return sights;
 }

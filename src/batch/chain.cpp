@@ -158,6 +158,10 @@ AttemptEnd end_without_a_word(bool says_running, int launcher_code, double unix_
     end.code = static_cast<ExitCode>(launcher_code);
     end.reason = "refused: the job's log says why";
     end.retry = false;
+  } else if (launcher_code == 0 && said.is_finished) {
+    end.code = ExitCode::finished;
+    end.reason = "the run is finished: nothing was left to do";
+    end.retry = false;
   } else if (launcher_code == 0) {
     end.code = ExitCode::config;
     end.reason =

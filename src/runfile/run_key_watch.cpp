@@ -44,7 +44,8 @@ std::vector<RunKey> watch_keys() {
        .unit = "seconds",
        .meaning = "How long ranks may wait in MPI_Init for others to come. Those that wait then "
                   "meet in log.dir for a quarter of that time (at most 75 s), name who is missing "
-                  "and end the run with exit code 86. 0: the start is not watched.",
+                  "and end the run with exit code 86. 0: the start is not watched, and a signal "
+                  "that comes in MPI_Init waits for its end.",
        .minimum = 0,
        .maximum = 86400},
   };

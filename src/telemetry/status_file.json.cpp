@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cmath>
+#include <utility>
 
 namespace fourfold::telemetry {
 namespace {
@@ -19,6 +20,10 @@ Json number_or_null(std::optional<double> number) {
 }
 
 }  // namespace
+
+StatusFile::StatusFile(std::filesystem::path file) : path_(std::move(file)) {
+  last_checkpoint_.longest_s = longest_save_s_of(path_);
+}
 
 void StatusFile::start(const RunStart& run, double unix_time_s) {
   steps_ = run.steps;

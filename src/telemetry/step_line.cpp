@@ -18,6 +18,9 @@ namespace {
 
 constexpr std::int64_t warm_up_steps = 3;
 constexpr double time_constant_steps = 50;
+/// A step that took longer than so many means, since the job was suspended in it say, counts as so
+/// many: the rest of the run will not be like it.
+constexpr double most_means = 4;
 
 double share(double part, double whole) {
   return whole > 0 ? part / whole * 100 : 0;
@@ -144,7 +147,8 @@ void RemainingTime::step(std::int64_t step, double step_s, double now_s) {
   }
   const double weight =
       busy_s_ == 0 ? 1 : 1 - std::exp(-static_cast<double>(covered) / time_constant_steps);
-  mean_step_s_ += weight * (step_s - mean_step_s_);
+  const double usual_s = busy_s_ == 0 ? step_s : std::min(step_s, most_means * mean_step_s_);
+  mean_step_s_ += weight * (usual_s - mean_step_s_);
   busy_s_ += step_s * static_cast<double>(covered);
 }
 

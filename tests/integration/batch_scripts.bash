@@ -94,7 +94,7 @@ expect_told '/runs/a b.sh --set log.dir=runs/Nice=4' command_of 7
 expect_told 7 eval 'echo "$own_number"'
 job 21 'ArrayJobId=20 ArrayTaskId=1 JobName=sweep' 'Sentinel=first'
 { cat answers/job-21 && job 20 'ArrayJobId=20 ArrayTaskId=2 JobName=sweep' 'Sentinel=last' && cat answers/job-20; } >both
-mv both answers/job-20
+mv both answers/job-20 && cp answers/job-20 answers/job-20_2 && cp answers/job-21 answers/job-20_1
 expect_told '20_2 last' eval 'SLURM_JOB_ID=20; . "$0/job.bash" && echo "$own_number $(field Sentinel "$own_facts")"'
 expect_told '20_2' eval 'number_of "$(facts_of 20)" 20'
 expect_told 7 eval 'number_of "$(facts_of 7)" 7'
@@ -149,13 +149,13 @@ rm -f answers/job-6
 expect_told came eval 'field Sentinel "$(facts_of 6)"'
 wait
 FOURFOLD_ASK_S=1 expect_told '[job 5] Slurm does not say what this job is: its end is not known, nor how often it was restarted
-5' eval 'SLURM_JOB_ID=5; . "$0/job.bash"; echo "$own_number$deadline"'
+5' eval 'unset SLURM_RESTART_COUNT; SLURM_JOB_ID=5; . "$0/job.bash"; echo "$own_number$deadline"'
 expect test "$(grep -c 'show job 5' asked)" -ge 1
 REFUSAL='Invalid job id specified' expect_told 1 eval 'facts_of 4; echo $?'
 expect test "$(grep -c 'show job 4' asked)" -eq 1
 # Whoever is not told that the job was cancelled or requeued asks for it.
 FOURFOLD_ASK_S=0 expect_told "[job 5] Slurm does not say what this job is: its end is not known, nor how often it was restarted
-[job 5] Slurm does not say how this job stands: asking for its requeue all the same" eval 'SLURM_JOB_ID=5 bad_nodes=; . "$0/job.bash"; requeue'
+[job 5] Slurm does not say how this job stands: asking for its requeue all the same" eval 'unset SLURM_RESTART_COUNT; SLURM_JOB_ID=5 bad_nodes=; . "$0/job.bash"; requeue'
 expect grep -qx 'requeue 5' orders
 
 # Which nodes are left to a job that leaves some out.
@@ -373,6 +373,40 @@ rm -f is_back
 comes_back=not_back expect_exit 85 cannot '' vanishes
 expect_stdout 'vanishes job end cannot be run (code 137): how the run has ended the next start notes'
 expect_stdout 'outcome: again, exit code 85'
+
+# What becomes of the next job meanwhile is read at the end, the newest: one that was found, one that Slurm forgot, another one, none.
+cat >next.bash <<END
+slurm=$slurm
+END
+cat >>next.bash <<'END'
+. "$slurm/job.bash"
+link=1 most=0 by_script=0 successor=(x) own_options=() own_arguments=()
+FOURFOLD_ASK_AGAIN_S=1 FOURFOLD_LOOK_AGAIN_S=1
+. "$slurm/successor.bash"
+answers=("$@") i=0
+submit_next() {
+  IFS='|' read -r next head_of_next no_next <<<"${answers[i]}"
+  ((++i))
+  [[ -n $next || $no_next == *'not known'* ]]
+}
+is_next_gone() { [[ $i -lt ${#answers[@]} ]]; }
+facts_of() { echo JobState=PENDING; }
+exec {from_it}<> <(:) {to_it}<> <(:)
+see_to_next "$from_it" "$to_it" >/dev/null &
+seeing=$!
+sleep $((5 * $# + 2))
+outcome=finished
+before_end
+echo "<$next|$cluster|$head_of_next|$no_next|$may_go_on>"
+END
+mkdir -p answers
+for case in '<12||JobId=12 JobName=x y||1> 11|JobId=11 JobName=x y|;12|JobId=12 JobName=x y|' \
+  '<|||sbatch ended with code 1: closed|1> ||sbatch ended with code 1: closed' \
+  '<|||whether is not known|0> ||whether is not known'; do
+  IFS=';' read -ra of_sbatch <<<"${case#*> }"
+  SLURM_JOB_ID=40 FOURFOLD_ASK_S=0 expect_exit 0 bash next.bash "${of_sbatch[@]}"
+  expect_stdout "${case%%>*}>"
+done
 
 # Tasks of an array: what is wrong with the file of options is said, and nothing is trained with half of them.
 sweep() { env SLURM_JOB_ID=8 FOURFOLD_SLURM="$slurm" FOURFOLD=/bin/false "$@"; }

@@ -227,6 +227,26 @@ done
 expect_exit 0 ranks 2 train run.toml --set train.micro_batch=1
 listing finished >after.txt
 expect diff before.txt after.txt
+# As a job, with words of which only the start knows what they mean here: nothing was left to do, and it is finished as before.
+export SLURM_JOB_ID=70
+expect_exit 0 "$fourfold" job begin run.toml --resume=auto
+expect_stdout start
+expect_exit 0 "$fourfold" train run.toml --resume=auto
+expect_exit 0 "$fourfold" job end run.toml --resume=auto --launcher-code 0
+expect_stdout finished && expect_stderr 'ended with code 0: the run is finished: nothing was left to do'
+expect_exit 0 "$fourfold" status run
+expect_stdout 'run: finished'
+# A dry run is no start of the run.
+cp run/attempts.jsonl before.jsonl
+for code in 0 78; do
+  expect_exit 0 "$fourfold" job begin run.toml --set train.steps=8 --dry-run
+  expect_stdout start
+  expect_exit "$code" "$fourfold" job end run.toml --set train.steps=8 --dry-run --launcher-code "$code"
+  expect_stdout "$([[ $code -eq 0 ]] && echo finished || echo stop)"
+done
+expect cmp run/attempts.jsonl before.jsonl
+unset SLURM_JOB_ID
+rm -r run && cp -r finished run
 # One that is to go on, and is stopped before its first new step: taken back at once, or a job with too little time.
 for ranks in 1 2; do
   expect_exit 75 env FOURFOLD_DEADLINE=$(($(date +%s) + 20)) mpiexec -n "$ranks" "$fourfold" train run.toml --set checkpoint.margin_s=30 --set train.steps=900000 --set train.micro_batch=1

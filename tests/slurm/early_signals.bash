@@ -40,7 +40,7 @@ done
 
 # While srun makes the step: one that comes too early for its tasks is sent again.
 # shellcheck disable=SC2016  # expanded in the job
-printf 'srun() { [[ "$*" != *" train "* ]] || sleep 2; command srun "$@"; }\n' >slow_srun.sh
+printf 'srun() { [[ "$*" != *" train "* ]] || sleep 10; command srun "$@"; }\n' >slow_srun.sh
 job=$(FOURFOLD_SITE=./slow_srun.sh trains before_step)
 until_holds 30 says 'starting on' || complain "the job does not begin: $(squeue)"
 sleep 0.5
@@ -83,6 +83,46 @@ until_holds 60 has_steps last 5 || complain "the run does not train: $(cat "four
 expect scancel --signal=USR2 "$job"
 expect_job "$job" 60 FAILED 75
 expect grep -q '"reason": "saved and stopped: signal"' last/exit.json
+
+# Before a program that cannot be run: nothing has begun, and nothing of the run is over.
+job=$(FOURFOLD_SLURM=$slurm FOURFOLD=$PWD/none FOURFOLD_SITE=./slow_site.sh trains none)
+until_holds 30 says 'the site begins' || complain "the job does not begin: $(squeue)"
+expect scancel --full --signal=USR2 "$job"
+expect_job "$job" 60 FAILED 75
+
+# After the run has failed, while its end is still being noted: it is not started again.
+cat >noter <<END
+#!/bin/bash
+if [[ "\$1 \$2" == "job end" ]]; then touch "$PWD/noting" && sleep 5; fi
+exec "$fourfold" "\$@"
+END
+chmod +x noter
+job=$(unset FOURFOLD_REQUEUE && FOURFOLD_SLURM=$slurm FOURFOLD=$PWD/noter trains late)
+until_holds 60 has_steps late 5 || complain "the run does not train: $(cat "fourfold-$job.log")"
+expect pkill --newest --signal KILL --full 'fourfold-train.*log.dir=late'
+until_holds 60 test -e noting || complain "no end is noted: $(cat "fourfold-$job.log")"
+expect scancel --full --signal=USR2 "$job"
+until_holds 60 is_over "$job" || complain "job $job is not over: $(squeue)"
+expect says 'SIGUSR2: the run has ended already'
+expect grep -q '"event":"end".*"code":8[56].*"retry":true' late/attempts.jsonl
+
+# Suspended for longer than what is left of its time: it goes on to its end, which Slurm moves by as long.
+job=$(FOURFOLD_LOOK_AT_END_S=5 sbatch --parsable --nodes=2 --ntasks=2 --time=1 "$slurm/train.sbatch" run.toml --set train.steps=1000000 \
+  --set log.dir=suspended)
+until_holds 60 has_steps suspended 5 || complain "the run does not train: $(cat "fourfold-$job.log")"
+expect scontrol suspend "$job"
+sleep 30
+steps=$(steps_made suspended/metrics.jsonl)
+expect scontrol resume "$job"
+sleep 10
+is_running "$job" || complain "job $job has ended when it was resumed: $(cat "fourfold-$job.log")"
+expect test "$(steps_made suspended/metrics.jsonl)" -gt "$steps"
+until_holds 120 is_over "$job" || complain "job $job is not over"
+expect grep -q '"reason": "saved and stopped: time limit"' suspended/exit.json
+expect python3 -c 'import json
+times = [one["time"] for one in map(json.loads, open("suspended/metrics.jsonl")) if one["event"] == "step"]
+pauses = [b - a for a, b in zip(times, times[1:]) if b - a > 20]
+assert len(pauses) == 1 and times[-1] - times[0] - pauses[0] > 40, (pauses, times[-1] - times[0])'
 
 # What srun would make of TERM the docs say, with the command that is meant.
 # shellcheck disable=SC2016

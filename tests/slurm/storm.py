@@ -5,8 +5,8 @@
 usage: storm.py FOURFOLD CLUSTER_SCRIPT SEED EVENTS CHAINS
 
 Each chain trains the run in run.toml on two nodes, two chains at a time, in 3 to 6 jobs. Of each kind of event there are as many, in an
-order that the seed gives; every third comes while a job of the chain ends, or the next one starts. storm.jsonl has what was done. At the end everything is compared
-with what `fourfold status --json`, metrics.jsonl and Slurm's records of jobs say (storm_judge.py).
+order that the seed gives, and then one more of each until there are CHAINS chains of 3 to 6 jobs, and every third event came while a job
+of its chain ended, or the next one started. storm.jsonl has what was done. At the end everything is compared with what `fourfold status --json`, metrics.jsonl and Slurm's records of jobs say (storm_judge.py).
 """
 
 import json
@@ -35,6 +35,7 @@ LIVING = []
 MOST_JOBS, LEAST_JOBS = 5, 3
 # Some end early, by a reason of the table.
 MOST_CHAINS = CHAINS + -(-CHAINS // 6)
+SHORTEST, LONGEST = 3, 6
 # One node or daemon at a time.
 GLOBAL = threading.Lock()
 LOG = threading.Lock()
@@ -230,13 +231,13 @@ class Pool:
         self.left = {kind: events // len(KINDS) + (number < events % len(KINDS)) for number, kind in enumerate(KINDS)}
         self.done = self.at_edges = 0
 
-    def draw(self, rng, kinds):
-        """Of these kinds one that is left; none: there is none."""
+    def draw(self, rng, kinds, preferred):
+        """Of these kinds one that is left, rather of those that are preferred; none: there is none."""
         with POOL:
             possible = [kind for kind in kinds if self.left[kind] > 0]
             if not possible:
                 return None
-            kind = rng.choices(possible, weights=[self.left[one] for one in possible])[0]
+            kind = rng.choices(possible, weights=[self.left[one] * (4 if one in preferred else 1) for one in possible])[0]
             self.left[kind] -= 1
             return kind
 
@@ -251,13 +252,20 @@ class Pool:
     def is_empty(self):
         return not any(self.left.values())
 
+    def refill(self):
+        with POOL:
+            for kind in KINDS:
+                self.left[kind] += 1
+
     def wants_edge(self):
         return 3 * self.at_edges <= self.done + 8  # some to spare: not each can be done there
 
 
 def one_event(chain, pool, kinds, phase=lambda: "middle"):
     """Its kind; none: nothing was done."""
-    kind = None if chain.is_over() else pool.draw(chain.rng, kinds)
+    # Those that end no job come while one ends, or there would be few that do.
+    preferred = set(KINDS) - HARMLESS if phase() == "middle" and pool.wants_edge() else HARMLESS if pool.wants_edge() else set()
+    kind = None if chain.is_over() else pool.draw(chain.rng, kinds, preferred)
     if kind is None:
         return None
     when = phase()
@@ -313,9 +321,15 @@ def befall(chain, pool, quota):
         run("scancel", f"--name={chain.name}")
 
 
+def is_whole(jobs):
+    return SHORTEST <= jobs <= LONGEST
+
+
 def worker(numbers, pool, chains):
     while True:
         with POOL:
+            if pool.is_empty() and (sum(is_whole(chain.links()) for chain in chains) < CHAINS + 2 or 3 * pool.at_edges < pool.done):
+                pool.refill()
             if not numbers or pool.is_empty():
                 return
             number = numbers.pop(0)
@@ -361,7 +375,7 @@ def main():
     broken += [f"{one['chain']}: {one['text']}" for one in events_of("storm.jsonl") if one["kind"] == "driver"]
     jobs, by_slurm = slurm_jobs({chain.name for chain in chains}), {}
     lengths = {chain.name: len({job["job"] for job in jobs if job["name"] == chain.name}) for chain in chains}
-    whole = sum(3 <= length <= 6 for length in lengths.values())
+    whole = sum(map(is_whole, lengths.values()))
     for job in jobs:
         by_slurm[job["name"]] = by_slurm.get(job["name"], 0) + (job["end"] - job["start"]) * job["nodes"] / 3600
     # One whose last job has left no end, and has no next one, counts as starting until it has been silent for ten minutes.
@@ -375,7 +389,7 @@ def main():
         print(f"  {chain.name}: {lengths[chain.name]} jobs, {by_status[chain.name]:.4f} of {by_slurm.get(chain.name, 0):.4f}")
     if abs(ratio - 1) > 0.05:
         broken.append(f"node-hours differ: {ratio:.4f}")
-    if len(happened) < EVENTS or whole < CHAINS or 3 * at_edges < EVENTS:
+    if len(happened) < EVENTS or whole < CHAINS or 3 * at_edges < len(happened):
         broken.append(f"only {len(happened)} events, {at_edges} of them in starts and ends, {whole} chains of 3 to 6 jobs")
     for one in broken:
         print("FAILED", one)

@@ -67,6 +67,11 @@ for go in '' --go; do
   expect_exit 78 "$fourfold" submit run.toml --nodes 4 "${mesh[@]}" --set log.dir=sent --set optim.lr=0.5 --set train.steps=9 $go
   expect_stderr 'optim.lr: '
 done
+# Unless it is meant.
+expect rm sent/STOP
+job=$(go --nodes 4 --time 5 "${mesh[@]}" --set log.dir=sent --set optim.lr=0.5 --set train.steps=9 --allow-change optim.lr)
+expect_job "$job" 120 COMPLETED 0
+expect grep -qx 'step 9' sent/FINISHED
 expect test ! -e long
 expect test -z "$(squeue --noheader)"
 

@@ -113,6 +113,49 @@ expect_stdout ': submit it again, it goes on from the checkpoint'
 expect scontrol update PartitionName=test State=UP
 unset FOURFOLD_ASK_AGAIN_S
 
+# A chain of chain.sbatch itself, in whose first moments no controller answers: how it was submitted is asked anew when one does.
+mkdir away
+for command in scontrol sbatch; do
+  cat >"away/$command" <<END
+#!/bin/bash
+if [[ -e $PWD/away/now ]]; then echo 'slurm_load_jobs error: Unable to contact slurm controller (connect failure)' >&2 && exit 1; fi
+exec $(command -v "$command") "\$@"
+END
+  chmod +x "away/$command"
+done
+# direct NAME
+direct() {
+  PATH=$PWD/away:$PATH FOURFOLD_ASK_S=5 FOURFOLD_ASK_AGAIN_S=5 sbatch --parsable --nodes=1 --ntasks=1 --time=5 --job-name="$1" "$slurm/chain.sbatch" run.toml \
+    "${more[@]}" --set train.steps=1000000 --set log.dir="$1"
+}
+occupy
+job=$(direct direct)
+touch away/now
+free
+until_holds 90 has_steps direct 5 || complain "the first job does not train: $(squeue; cat direct-*.log)"
+expect grep -q 'no successor could be submitted (how this job was submitted is not known' "direct-$job.log"
+rm away/now
+until_holds 30 has_next direct || complain "no successor comes: $(cat "direct-$job.log")"
+next=$(pending_of direct)
+# In the first moments of the next one: which run it goes on with nobody says, and the run file may be another run's by now.
+occupy
+expect scancel --signal=USR2 "$job"
+expect_job "$job" 60 FAILED 75
+touch away/now
+free
+expect_job "$next" 120 FAILED 85
+expect grep -q 'Slurm does not say which run file this job goes on with' "direct-$next.log"
+rm away/now
+expect test "$(grep -c '"event":"begin"' direct/attempts.jsonl)" -eq 1
+# What it was to go on with is gone.
+job=$(direct lost_run)
+until_holds 60 has_steps lost_run 5 || complain "the first job does not train: $(squeue; cat lost_run-*.log)"
+next=$(pending_of lost_run)
+rm -r lost_run/submitted
+expect scancel --signal=USR2 "$job"
+expect_job "$next" 60 FAILED 78
+expect grep -q 'is gone, where this chain keeps what it trains' "lost_run-$next.log"
+
 # The script that was submitted is gone: Slurm still has it, for this job and for the one after.
 occupy
 job=$(chain gone)

@@ -160,6 +160,17 @@ TEST_CASE("the mean step time follows a change within about fifty steps", "[prog
   CHECK_THAT(mean, WithinRel(2 - std::exp(-1.0), 1e-9));
 }
 
+TEST_CASE("a step in which the job was suspended says little of the rest", "[progress]") {
+  RemainingTime remaining;
+  remaining.start(0, 1000, 0);
+  double now_s = 0;
+  for (std::int64_t step = 1; step <= 100; ++step) {
+    remaining.step(step, 1, ++now_s);
+  }
+  remaining.step(101, 3600, now_s += 3600);
+  CHECK_THAT(*remaining.remaining_s(), WithinRel(899 * (4 - 3 * std::exp(-1.0 / 50)), 1e-9));
+}
+
 TEST_CASE("a run of no or few steps has an end", "[progress]") {
   RemainingTime remaining;
   remaining.start(0, 0, 0);

@@ -287,6 +287,34 @@ TEST_CASE("what status.json says is read again", "[metrics]") {
   CHECK(ended->reason == "hang: rank 1");
 }
 
+TEST_CASE("a start that ends before its first save keeps how long saves take", "[metrics]") {
+  const ScratchFolder dir;
+  const auto file = dir / "status.json";
+  fourfold::telemetry::CheckpointRecord saved;
+  saved.step = 2;
+  saved.path = "ckpt/step-2";
+  saved.longest_s = 60;
+  {
+    StatusFile first(file);
+    first.start(start_at(0, 100), 1000);
+    first.checkpoint(saved, 1001);
+  }
+  {
+    StatusFile killed(file);
+    killed.start(start_at(2, 100), 2000);
+    killed.step(step_at(3, 4.0), 2010);
+  }
+  CHECK(fourfold::telemetry::longest_save_s_of(file) == 60);
+  StatusFile refused(file);
+  refused.end({2, 78, "refused"}, 3000);
+  CHECK(fourfold::telemetry::longest_save_s_of(file) == 60);
+  StatusFile third(file);
+  third.start(start_at(2, 100), 4000);
+  saved.longest_s = 7;
+  third.checkpoint(saved, 4001);
+  CHECK(fourfold::telemetry::longest_save_s_of(file) == 7);
+}
+
 TEST_CASE("each start opens a TensorBoard file of its own", "[metrics]") {
   const ScratchFolder dir;
   {

@@ -319,6 +319,30 @@ TEST_CASE("the time of the next one is the longest of the last ones", "[stop_req
   CHECK(train::time_needed_s({.step_s = 1, .save_s = 2, .margin_s = 60}) == 64);
 }
 
+TEST_CASE("a step in which the job was suspended does not stop it", "[stop_request]") {
+  train::LongestOfLast<4> times;
+  times.add(3600);  // the first one: nothing else is known
+  CHECK(times.without_outlier() == 3600);
+  for (const auto& [time_s, expected_s] : {std::pair{10.0, 80.0},
+                                           {9.0, 80.0},
+                                           {10.0, 80.0},
+                                           {9.0, 10.0},
+                                           {1800.0, 80.0},
+                                           {9.0, 80.0},
+                                           {1800.0, 1800.0},  // they have become so slow
+                                           {9.0, 1800.0}}) {
+    times.add(time_s);
+    CHECK(times.without_outlier() == expected_s);
+  }
+  train::LongestOfLast<4> quick;
+  for (const double time_s : {0.01, 0.01, 4.0}) {
+    quick.add(time_s);
+  }
+  CHECK(quick.without_outlier() == 4);
+  quick.add(1800);
+  CHECK(quick.without_outlier() == 32);
+}
+
 TEST_CASE("the deadline comes from the environment", "[stop_request]") {
   constexpr double now_s = 1.75e9;
   const auto found = [&] { return train::deadline_from_environment(now_s); };

@@ -57,6 +57,7 @@ struct LauncherSaid {
   std::optional<AccountedStart> accounted = {};  ///< by Slurm's accounting; nothing: not known
   /// Nodes of the job that do not answer Slurm, asked where the run told nothing.
   std::vector<std::string> nodes_gone = {};
+  bool is_finished = false;  ///< the run was, before this start
 };
 
 /// How an attempt ended, from what it left and what its launcher said, which is trusted less: a

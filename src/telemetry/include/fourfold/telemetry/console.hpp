@@ -18,8 +18,9 @@
 namespace fourfold::telemetry {
 
 /// How long the rest of the run takes: remaining steps times an exponential mean of the step time
-/// (time constant 50 steps), plus the mean time per step that went into evaluation, checkpoints and
-/// the like. The first three steps after a start are left out: they warm up caches and allocators.
+/// (time constant 50 steps; a step counts as at most four means), plus the mean time per step that
+/// went into evaluation, checkpoints and the like. The first three steps after a start are left
+/// out: they warm up caches and allocators.
 class RemainingTime {
  public:
   void start(std::int64_t first_step, std::int64_t steps, double now_s);

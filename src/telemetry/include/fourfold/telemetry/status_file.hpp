@@ -24,7 +24,8 @@ namespace fourfold::telemetry {
 class StatusFile : public MetricSink {
  public:
   /// @throws UserError (exit code cannot_write) from every call that writes
-  explicit StatusFile(std::filesystem::path file) : path_(std::move(file)) {}
+  /// "longest_save_s" of a file that is there already is kept until this start has saved.
+  explicit StatusFile(std::filesystem::path file);
 
   void start(const RunStart& run, double unix_time_s) override;
   void step(const StepRecord& record, double unix_time_s) override;
