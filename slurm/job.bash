@@ -19,6 +19,15 @@ say() {
   printf '%s\n' "${text//$'\xe2\x81'[$'\xa6'-$'\xa9']/?}"
 }
 
+# What a user has set must be what it is meant for: a wrong word would end the script somewhere, or each job of a chain.
+refuse_unlike() { # NAME PATTERN WHAT
+  [[ ! -v $1 || ${!1} =~ ^($2)?$ ]] || { say "$1=${!1} is not $3: correct it, or unset it" && exit 78; }
+}
+for name in MOST_STARTS STUCK_AFTER LINK LAUNCH; do refuse_unlike "FOURFOLD_$name" '0|[1-9][0-9]{0,8}' 'a whole number'; done
+refuse_unlike FOURFOLD_TASKS_PER_NODE '[1-9][0-9]{0,8}' 'a number of tasks'
+refuse_unlike FOURFOLD_NODES '[1-9][0-9]{0,8}(-[1-9][0-9]{0,8})?' 'a number of nodes (4, or 2-4)'
+refuse_unlike FOURFOLD_REQUEUE '[01]' '0 or 1'
+
 # Signals that mean the run: it is to save and stop. Slurm sends them to the steps; whoever sends them to this script as well
 # (scancel --full, --batch; TERM at the job's end) does not mean bash, which they would end. Until there is a step they are kept
 # here, and the run is not launched then.
@@ -62,7 +71,11 @@ site_failed() {
     [[ -n $inherited_cpus ]] || unset SRUN_CPUS_PER_TASK
     exec bash "$0" "$@"
   fi
-  say "the site file $FOURFOLD_SITE ended with code $code: correct it (its last command has to succeed)"
+  if [[ $code -eq 0 ]]; then
+    say "the site file $FOURFOLD_SITE has left the batch script, which reads it as a part of itself: take its exit out"
+  else
+    say "the site file $FOURFOLD_SITE ended with code $code: correct it (its last command has to succeed)"
+  fi
   exit 78
 }
 inherited_cpus=${SRUN_CPUS_PER_TASK-}
@@ -70,11 +83,16 @@ if [[ -n ${FOURFOLD_SITE-} ]]; then
   [[ $FOURFOLD_SITE == */* ]] || FOURFOLD_SITE=$fourfold_slurm/sites/$FOURFOLD_SITE.sh
   [[ -r $FOURFOLD_SITE ]] || { say "the site file $FOURFOLD_SITE cannot be read (FOURFOLD_SITE names it): correct the name" && exit 78; }
   trap 'site_failed "$@"' EXIT
+  work_folder=$PWD
   set +u
   # shellcheck source=/dev/null
   . "$FOURFOLD_SITE" || exit
   trap - EXIT
   set +e -uo pipefail
+  if [[ $PWD != "$work_folder" ]]; then
+    say "the site file $FOURFOLD_SITE has gone to $PWD: back to $work_folder, from which the run file's paths are meant"
+    cd -- "$work_folder" || exit 78
+  fi
 fi
 
 # shellcheck source=slurm/nodes.bash
@@ -225,6 +243,9 @@ take_run_file() {
   [[ $kept_run == "$2" ]] || note_run "$own_number" "$2"
   [[ -z ${next-} || -n ${cluster-} ]] || note_run "$next" "$2"
   kept_run=$2 taken=()
+  # Of an array, what this task's line says, too.
+  # shellcheck disable=SC2154  # options: of array.sbatch
+  { [[ -z ${sweep-} || -e ${2%/*}/options ]] || printf '%s\0' "${options[@]}" >"${2%/*}/options"; } 2>/dev/null
   shift 2
   for one; do
     if [[ $one == "$name" ]]; then one=$kept_run name=$'\n'; fi

@@ -137,7 +137,7 @@ wait_for_step() {
 # A step of which one task fails is ended: the others would wait for that task until the time limit (kill_on_bad_exit=0: not).
 launch() {
   was_launched=0
-  local count=$1 code=0 said log written='' per_node=${FOURFOLD_TASKS_PER_NODE:-${SLURM_NTASKS_PER_NODE-}}
+  local count=$1 code=0 said log use='' chosen='' written='' per_node=${FOURFOLD_TASKS_PER_NODE:-${SLURM_NTASKS_PER_NODE-}}
   shift
   srun_options=()
   [[ -z ${FOURFOLD_TASKS_PER_NODE-} ]] || srun_options=(--ntasks-per-node="$per_node")
@@ -147,8 +147,16 @@ launch() {
     # As many nodes as they fill, where each takes as many as the others.
     [[ -n $per_node || ${SLURM_TASKS_PER_NODE:-1} == *,* ]] ||
       per_node=$(((${SLURM_NTASKS:-$SLURM_JOB_NUM_NODES} - 1) / SLURM_JOB_NUM_NODES + 1))
-    [[ -z $per_node ]] || srun_options+=(--nodes=$(((count - 1) / per_node + 1)))
+    if [[ -n $per_node ]]; then
+      use=$(((count - 1) / per_node + 1))
+      srun_options+=(--nodes="$use")
+      if [[ -n ${restarts_inside-} && -n ${fast_dir-} && ${#nodes_used[@]} -gt 0 && $use -lt $SLURM_JOB_NUM_NODES ]]; then
+        chosen=$(deaf && nodes_to_use "$use")
+        srun_options+=(${chosen:+--nodelist="$chosen"})
+      fi
+    fi
   fi
+  [[ -z ${restarts_inside-} ]] || mapfile -t nodes_used < <(hosts_of "${chosen:-$SLURM_JOB_NODELIST}" | head -n "${use:-$SLURM_JOB_NUM_NODES}")
   # What is left of a launch on a node that is gone counts as a step that still has its CPUs and memory, unless it was one that overlaps.
   [[ -z ${restarts_inside-} ]] || srun_options+=(--overlap ${nodes_left_out:+--exclude="$nodes_left_out"})
   local -x FOURFOLD_DEADLINE=$deadline FOURFOLD_WARNING_S=0 # no step gets Slurm's warning: see is_end_known

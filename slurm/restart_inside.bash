@@ -17,11 +17,13 @@ unset SLURM_NO_KILL
 
 # start_guard NODES: Slurm leaves a job with --no-kill even its last nodes when the one of its batch script fails, until its time is over. A
 # step on another of these nodes sees to that (guard.bash). None where there is no other.
-guard=''
+guard='' guard_node=''
 start_guard() {
-  local node
+  local node nodes
   stop_guard
-  node=$(hosts_of "$1" | grep -vxF "${SLURMD_NODENAME-}" | tail -n 1)
+  nodes=$(hosts_of "$1" | grep -vxF "${SLURMD_NODENAME-}")
+  node=$(grep -vxF "$guard_node" <<<"$nodes" | tail -n 1) # not where the last one has just ended
+  node=${node:-$(tail -n 1 <<<"$nodes")}
   [[ -n $node && -n ${SLURMD_NODENAME-} ]] || return 0
   # shellcheck disable=SC2154  # fourfold_slurm: of job.bash
   (
@@ -30,11 +32,17 @@ start_guard() {
     exec srun --export=ALL --mpi=none --overlap --ntasks=1 --nodes=1 --cpus-per-task=1 --gres=none --nodelist="$node" --job-name=fourfold-guard \
       --input=none --output=/dev/null --quiet bash "$fourfold_slurm/guard.bash"
   ) &
-  guard=$!
+  guard=$! guard_node=$node
   disown "$guard"
 }
-# see_to_guard: another one where it is gone, with its node.
-see_to_guard() { [[ -z $guard ]] || kill -0 "$guard" 2>/dev/null || start_guard "$SLURM_JOB_NODELIST"; }
+# see_to_guard: another one where it is gone, with its node, on one that this launch may use and Slurm has not taken out of the job.
+see_to_guard() {
+  local held
+  [[ -z $guard ]] || kill -0 "$guard" 2>/dev/null || {
+    held=$(comm -12 <(hosts_of "$SLURM_JOB_NODELIST") <(hosts_of "$(field NodeList "$(facts_of "$SLURM_JOB_ID")")") | paste -sd, -)
+    start_guard "${held:-$SLURM_JOB_NODELIST}"
+  }
+}
 # What it has started on another node ends with the job.
 stop_guard() {
   [[ -z $guard ]] || kill -KILL "$guard" 2>/dev/null
@@ -48,6 +56,27 @@ may_restart_inside() {
     [[ -z $told_to_stop && ${is_ending:-0} == 0 && ${preempted:-0} == 0 ]] &&
     [[ -z $deadline || $((deadline - $(date +%s))) -ge 60 ]]
 }
+
+# nodes_to_use COUNT: so many of this job's nodes, with commas, for a launch that leaves some idle, so that they keep all that the ones of
+# the launch before, `nodes_used` in their order, have kept of the run: each also keeps what the one before it wrote (checkpoint.fast_partner).
+# Nothing where no such nodes are found.
+nodes_to_use() {
+  local left=() one i next without
+  mapfile -t left < <(hosts_of "$SLURM_JOB_NODELIST")
+  keep_all() { # NODE...: whether these do
+    for ((i = 0; i < ${#nodes_used[@]}; ++i)); do
+      next=${nodes_used[(i + 1) % ${#nodes_used[@]}]}
+      [[ " $* " == *" ${nodes_used[i]} "* || " $* " == *" $next "* ]] || return 1
+    done
+  }
+  keep_all "${left[@]}" || return 0
+  for ((one = ${#left[@]} - 1; one >= 0 && ${#left[@]} > $1; --one)); do
+    without=("${left[@]:0:one}" "${left[@]:one+1}")
+    ! keep_all "${without[@]}" || left=("${without[@]}")
+  done
+  [[ ${#left[@]} -gt $1 ]] || (IFS=, && echo "${left[*]}")
+}
+nodes_used=()
 
 # give_up_step PROCESS: ends the srun that is a child of it, and, in the background, what it has left on nodes that answer: the others
 # scancel waits for.

@@ -70,6 +70,18 @@ void note_last(const batch::AttemptLog& log, const batch::Attempt& last,
   release(log, last, accounted);
 }
 
+/// A start of another chain, or of a job by itself, whose script could note no end: the run was
+/// submitted anew since. Only once Slurm says that its job is over.
+void note_other(const batch::AttemptLog& log, const batch::Attempt& other,
+                const telemetry::ExitRecord& left, double last_word_unix_s,
+                const std::optional<batch::JobSpan>& span) {
+  const auto accounted = span ? std::nullopt : ask_accounting(other);
+  const bool is_over = (span && span->ended_unix_s) || (accounted && accounted->ended_unix_s);
+  if (is_over) {
+    note_last(log, other, left, last_word_unix_s, span);
+  }
+}
+
 /// The job that submitted this one, which has not come as far as to begin a start.
 void note_not_begun(const batch::AttemptLog& log, const batch::Attempt& next,
                     const std::optional<batch::JobSpan>& span) {
@@ -101,7 +113,15 @@ void note_earlier_jobs(const batch::AttemptLog& log, batch::Attempt& next,
   const std::string previous = BatchJob::of_this_process().previous;
   const bool was_refused =
       std::ranges::count(records.refused, previous, &batch::RefusedStart::job) > 0;
-  const auto spans = ask_job_spans({next.job, last != nullptr ? last->job : "", previous});
+  const batch::Attempt* other = records.attempts.empty() ? nullptr : &records.attempts.back();
+  if (other != nullptr && (other->end || other->chain == next.chain || other->job == next.job)) {
+    other = nullptr;
+  }
+  const auto spans = ask_job_spans(
+      {next.job, last != nullptr ? last->job : "", other != nullptr ? other->job : "", previous});
+  if (other != nullptr) {
+    note_other(log, *other, left, last_word_unix_s, span_of(other->job, spans));
+  }
   const auto own = span_of(next.job, spans);
   if (next.launch == 0 && own && own->began_unix_s <= next.began_unix_s) {
     next.job_began_unix_s = own->began_unix_s;

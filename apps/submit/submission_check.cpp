@@ -117,6 +117,12 @@ train::Allocation memory_in(const Partition* partition, const Arguments& argumen
                             .config = config,
                             .cpus = tasks_per_node * arguments.cpus_per_task});
   const std::size_t there = partition != nullptr ? partition->node_bytes : 0;
+  if (there > 0 && grant.bytes > there) {
+    log::warning(
+        format_message("{}: nodes of partition {} have as little as {} MiB, of which "
+                       "Slurm gives such a job none",
+                       grant.set_by, partition->name, there >> 20U));
+  }
   if (grant.bytes == 0 || (there > 0 && there <= grant.bytes)) {
     return {.node_bytes = there};
   }

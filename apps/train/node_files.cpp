@@ -9,10 +9,13 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <iterator>
 #include <map>
@@ -96,6 +99,51 @@ std::vector<Sight> sights_of(const runfile::RunConfig& config) {
   return sights;
 }
 
+/// Of the file system that a folder is on, or will be when it is made (statfs(2)); 0: not known.
+std::int64_t kind_of_file_system(const fs::path& folder) {
+  struct statfs found {};
+  for (fs::path at = whole_path(folder);; at = at.parent_path()) {
+    if (::statfs(at.c_str(), &found) == 0) {
+      return static_cast<std::int64_t>(found.f_type);
+    }
+    if (errno != ENOENT || at == at.parent_path()) {
+      return 0;
+    }
+  }
+}
+
+/// Of each folder whether it is on a file system of the kind that more than half of the hosts have
+/// there: where one is not mounted, its place is on the node's own disk. Collective; nothing on a
+/// rank that has read no run file.
+std::vector<Sight> sights_of_file_systems(const std::optional<runfile::RunConfig>& config,
+                                          std::span<const std::string> hosts,
+                                          comm::Communicator& world) {
+  std::vector<std::string> folders;
+  std::vector<std::int64_t> mine;
+  if (config) {
+    folders = {config->log.dir, config->checkpoint.dir};
+    std::ranges::transform(folders, std::back_inserter(mine), kind_of_file_system);
+  }
+  const auto kinds_of_ranks = comm::all_gather_text(world, fmt::format("{}", fmt::join(mine, " ")));
+  std::map<std::string, std::vector<std::int64_t>> kinds_of_hosts;
+  for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
+    std::istringstream words(kinds_of_ranks[rank]);
+    kinds_of_hosts[hosts[rank]] = {std::istream_iterator<std::int64_t>(words), {}};
+  }
+  std::vector<Sight> sights;
+  for (std::size_t i = 0; i < mine.size(); ++i) {
+    std::map<std::int64_t, std::size_t> counts;
+    for (const auto& [host, kinds] : kinds_of_hosts) {
+      counts[i < kinds.size() ? kinds[i] : 0] += 1;
+    }
+    const auto usual = std::ranges::max_element(counts, {}, &decltype(counts)::value_type::second);
+    const bool is_known = usual->first != 0 && 2 * usual->second > kinds_of_hosts.size();
+    sights.push_back({.missing = "the file system of " + folders[i],
+                      .seen = is_known && mine[i] != usual->first ? 0 : 1});
+  }
+  return sights;
+}
+
 std::vector<int> numbers_in(const std::string& text) {
   std::istringstream words(text);
   return {std::istream_iterator<int>(words), {}};
@@ -152,10 +200,11 @@ BlindNodes find_blind_nodes(const std::optional<runfile::RunConfig>& config,
   if (config) {
     sights = sights_of(*config);
   }
+  const auto hosts = comm::all_gather_text(world, host);
+  std::ranges::move(sights_of_file_systems(config, hosts, world), std::back_inserter(sights));
   const bool is_files_fault = !failure || (failure->is_users && failure->code == ExitCode::config);
   std::vector<int> seen;
   std::ranges::transform(sights, std::back_inserter(seen), &Sight::seen);
-  const auto hosts = comm::all_gather_text(world, host);
   const auto seen_by_rank = comm::all_gather_text(world, fmt::format("{}", fmt::join(seen, " ")));
   // One that failed for another reason is told as it is.
   const std::int64_t others = is_files_fault ? 0 : 1;

@@ -20,7 +20,8 @@ struct BlindNodes {
 };
 
 /// Collective; the same answer on all ranks. Whether all nodes see what the run file names: token
-/// files, and the folders in which log.dir and checkpoint.dir lie. Nodes are at fault when they are
+/// files, and the folders in which log.dir and checkpoint.dir lie, on a file system of the same
+/// kind. Nodes are at fault when they are
 /// fewer than half of all: where more of them differ, the run file names what one node alone has.
 /// Asks the file system for a few names on each rank; where one is missing, for two seconds.
 /// @param config   nothing on a rank that could not read it

@@ -265,6 +265,7 @@ void forget(const KeptRun& kept) {
     }
   }
   fs::remove(kept.folder / record_name, ignored);
+  fs::remove(kept.folder / "options", ignored);  // of array.sbatch
   fs::remove(kept.folder, ignored);
   fs::remove(kept.folder.parent_path(), ignored);
 }

@@ -107,6 +107,15 @@ bool is_option(std::string_view option, const Reserved& one) {
 constexpr std::array<std::string_view, 2> marks_in_comment{"fourfold-run-file=",
                                                            "fourfold-not-run="};
 
+void refuse_contradiction(const Submission& job, const std::string& option) {
+  if (job.requeue && option.starts_with("--no-req")) {
+    throw UserError(ExitCode::usage,
+                    format_message("--sbatch={} and --requeue contradict each other (Slurm would "
+                                   "refuse to take the job back); leave one of them out",
+                                   option));
+  }
+}
+
 void refuse_marks(const std::string& option) {
   for (const std::string_view mark : marks_in_comment) {
     if (option.find(mark) != std::string::npos) {
@@ -137,6 +146,7 @@ std::string extra_options(const Submission& job) {
       }
     }
     refuse_marks(option);
+    refuse_contradiction(job, option);
     text += line_of(option);
   }
   return text;

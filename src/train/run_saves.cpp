@@ -166,7 +166,7 @@ void RunSaves::note(const CommittedStep& committed) {
                           .bytes = committed.payload_bytes,
                           .save_s = committed.blocked_s,
                           .committed_s = committed.committed_s,
-                          .longest_s = save_s_.value()});
+                          .longest_s = longest_save_s()});
   }
 }
 
@@ -181,7 +181,7 @@ void RunSaves::end() {
 }
 
 void RunSaves::add_to(TimesSoFar& times, std::int64_t next_step) const {
-  times.save_s = save_s_.value();
+  times.save_s = longest_save_s();
   times.saves_under_way = writer_.saves_under_way();
   times.save_bytes = bytes_per_rank(layouts_, world_->size());
   times.fast_save_due = is_fast_due_at(next_step);

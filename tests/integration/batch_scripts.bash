@@ -408,6 +408,20 @@ for case in '<12||JobId=12 JobName=x y||1> 11|JobId=11 JobName=x y|;12|JobId=12 
   expect_stdout "${case%%>*}>"
 done
 
+# What users set is what it is meant for, or the script says so at once.
+for word in MOST_STARTS=abc STUCK_AFTER=1.5 LINK=-1 TASKS_PER_NODE=0 NODES=2- REQUEUE=yes; do
+  expect_exit 78 env SLURM_JOB_ID=40 FOURFOLD_SLURM="$slurm" FOURFOLD=/bin/false "FOURFOLD_$word" bash "$slurm/train.sbatch" run.toml
+  expect_stdout "[job 40] FOURFOLD_$word is not "
+done
+# A site's file that leaves the script, or goes elsewhere.
+echo 'exit 0' >leaves.sh
+expect_exit 78 env SLURM_JOB_ID=40 FOURFOLD_SLURM="$slurm" FOURFOLD=/bin/false FOURFOLD_SITE=./leaves.sh bash "$slurm/train.sbatch" run.toml
+expect_stdout 'the site file ./leaves.sh has left the batch script, which reads it as a part of itself: take its exit out'
+echo 'cd /' >goes.sh
+SLURM_JOB_ID=40 FOURFOLD_SITE=./goes.sh expect_told "[job 40] the site file ./goes.sh has gone to /: back to $PWD, from which the run file's paths are meant
+$PWD" eval 'pwd'
+unset FOURFOLD_SITE
+
 # Tasks of an array: what is wrong with the file of options is said, and nothing is trained with half of them.
 sweep() { env SLURM_JOB_ID=8 FOURFOLD_SLURM="$slurm" FOURFOLD=/bin/false "$@"; }
 printf -- "--set log.dir=a\n--set log.dir=a --set optim.lr='3\n\n" >sweep.txt

@@ -38,11 +38,13 @@ until_holds 60 is_over "$job" || complain "job $job is $(state_of "$job")"
 printf -- '--set log.dir=a%d --set train.steps=3000\n' 1 2 >sweep.txt
 array=$(FOURFOLD_REQUEUE=1 sbatch --parsable --array=1-2 --nodes=1 --time=5 "$slurm/array.sbatch" sweep.txt run.toml)
 until_holds 60 has_steps a2 5 || complain "task 2 does not train"
+expect sed -i '1i --set log.dir=another' sweep.txt # a line for the next array: this one goes on with what it began with
 expect scancel --full --signal=USR2 "${array}_2"
 until_holds 120 has_begun a2 2 || complain "task 2 has not gone on: $(cat fourfold-array-*_2.log)"
 both_are_done() { [[ -s a1/FINISHED && -s a2/FINISHED ]]; }
 until_holds 240 both_are_done || complain "they do not finish: $(squeue)"
 expect has_begun a1 1
+expect test ! -e another
 expect grep -q 'resumed from a2/checkpoints' fourfold-array-*_2.log
 
 # Another job takes the node of one task: that one goes back, the other knows nothing of it.

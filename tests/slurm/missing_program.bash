@@ -116,5 +116,12 @@ done
 expect on_node 2 mount --bind "$PWD/empty" "$PWD/vault"
 begins_without 2 steps "rank 2 on .*: does not see $PWD/vault/run; the other nodes do" --set checkpoint.dir=vault/run/steps
 expect on_node 2 umount "$PWD/vault"
+# A place where a file system is mounted on the other nodes.
+shared=$(mktemp --directory /dev/shm/fourfold-shared.XXXXXX)
+mkdir scratch
+for node in 0 1 3; do expect on_node "$node" mount --bind "$shared" "$PWD/scratch"; done
+begins_without 2 scratched "rank 2 on .*: does not see the file system of $PWD/scratch/steps; the other nodes do" --set checkpoint.dir="$PWD/scratch/steps"
+for node in 0 1 3; do expect on_node "$node" umount "$PWD/scratch"; done
+rm -r "$shared"
 
 expectations_met

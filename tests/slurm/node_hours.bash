@@ -53,4 +53,20 @@ assert [one["code"] for one in attempts] == [75, 85, 75, 75], attempts
 assert attempts[1]["reason"] == "the job was over before its batch script could begin (Slurm says FAILED)", attempts[1]
 assert attempts[1]["nodes"] == 2 and attempts[1]["job"] == str(first + 1), attempts[1]
 END
+
+# Whose script is killed has no end; another job of the run, which is no part of its chain, learns it from Slurm.
+job=$(sbatch --parsable --nodes=2 --ntasks=2 --time=5 "$slurm/train.sbatch" run.toml --set train.steps=1000000 --set log.dir=other)
+until_holds 60 has_steps other 20 || complain "the job does not train: $(squeue; tail ./*.log)"
+expect kill -KILL "$(pgrep --oldest --full "$TEST_CLUSTER_DIR/.*job0*$job/slurm_script")"
+until_holds 60 is_over "$job" || complain "job $job is not over"
+expect_exit 1 grep -q '"event":"end"' other/attempts.jsonl
+later=$(sbatch --parsable --nodes=2 --ntasks=2 --time=5 "$slurm/train.sbatch" run.toml --set train.steps=1000000 --set log.dir=other)
+until_holds 60 has_begun other 2 || complain "the later job does not begin: $(squeue; tail ./*.log)"
+expect python3 -c 'import json, sys
+events = [json.loads(line) for line in open("other/attempts.jsonl")]
+ends = [one for one in events if one["event"] == "end"]
+assert len(ends) == 1 and ends[0]["job"] == sys.argv[1], events
+assert [one["job"] for one in events if one["event"] == "released"] == [sys.argv[1]], events' "$job"
+expect scancel "$later"
+until_holds 60 is_over "$later" || complain "job $later is not over"
 expectations_met

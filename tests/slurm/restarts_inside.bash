@@ -173,6 +173,7 @@ assert [one["code"] for one in ends] == [85, 0] and "node0" in ends[0]["reason"]
 
 guard_step() { squeue --noheader --steps --jobs="$job" --format='%i %j' | sed -n 's/ fourfold-guard$//p' | grep .; }
 has_no_guard() { ! guard_step; }
+guard_is_on() { squeue --noheader --steps --jobs="$job" --format='%j %N' | grep -qx "fourfold-guard $1"; }
 
 # A guard that has gone is made anew, and sees the batch script's node fail.
 guard() {
@@ -202,6 +203,32 @@ whole() {
   back 2
 }
 
+# A batch that the nodes that are left do not divide: of three the run takes two, which keep all of the four that it had.
+spare() {
+  submits spare --nodes 2-4 --tasks-per-node 1 --set mesh.tp=1 --set train.global_batch=128 --set train.steps=100000
+  until_holds 120 has_steps spare 13 || complain "the run does not come to step 13"
+  expect cluster kill-node 3
+  goes_on spare 1 15
+  expect grep -q '"event":"begin".*"launch":1,.*"nodes":3' spare/attempts.jsonl
+  expect scancel --name=inside
+  until_holds 60 no_jobs_of inside || complain "a job of the chain is left: $(squeue)"
+  back 3
+  # The guard is on a node that the run does not use, which fails; then that of the batch script does.
+  submits guarded --nodes 3 --tasks-per-node 1 --set mesh.tp=1 --set train.global_batch=128 --set train.steps=100000
+  until_holds 120 has_steps guarded 13 || complain "the run does not come to step 13"
+  until_holds 10 guard_is_on node2 || complain "the guard is elsewhere: $(squeue --steps)"
+  expect cluster kill-node 2
+  until_holds 90 guard_is_on node1 || complain "no other guard comes: $(squeue --steps)"
+  expect cluster kill-node 0
+  expect_job "$job" 60 CANCELLED
+  expect grep -q 'node0, where the batch script ran, has failed' "guarded/inside-$job.log"
+  expect scancel --name=inside
+  until_holds 60 no_jobs_of inside || complain "a job of the chain is left: $(squeue)"
+  expect cluster start-node 0
+  own_folder_on 0
+  back 2
+}
+
 # Who asks the run to stop when a rank has just failed has the last word: nothing is launched again in the job, and the next one of the
 # chain goes on, as after any USR2.
 told() {
@@ -227,7 +254,7 @@ told() {
 
 case ${2:-one} in
   one) loses 2 ;;
-  more) loses 1 && loses 3 && rank0 && unnoticed && slurmd && batch && guard && whole && told ;;
+  more) loses 1 && loses 3 && rank0 && unnoticed && slurmd && batch && guard && spare && whole && told ;;
   *) "$2" ;;
 esac
 expectations_met

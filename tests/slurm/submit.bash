@@ -200,6 +200,7 @@ refused() {
   expect test ! -e refused
   expect test -z "$(squeue --noheader)"
 }
+refused 64 '--sbatch=--no-requeue and --requeue contradict each other' --nodes 1 --tasks-per-node 1 --requeue --sbatch=--no-requeue
 refused 78 'partition test has 4' --nodes 5 --tasks-per-node 1
 refused 78 'have 2 CPUs' --nodes 2 --tasks-per-node 4
 refused 78 'make 8 ranks, and the mesh has 4; give --nodes=2' --nodes 4 --tasks-per-node 2 --set mesh.dp=2 --set mesh.tp=2

@@ -138,11 +138,11 @@ rm away/now
 until_holds 30 has_next direct || complain "no successor comes: $(cat "direct-$job.log")"
 next=$(pending_of direct)
 # In the first moments of the next one: which run it goes on with nobody says, and the run file may be another run's by now.
-occupy
+expect scontrol hold "$next"
 expect scancel --signal=USR2 "$job"
 expect_job "$job" 60 FAILED 75
 touch away/now
-free
+expect scontrol release "$next"
 expect_job "$next" 120 FAILED 85
 expect grep -q 'Slurm does not say which run file this job goes on with' "direct-$next.log"
 rm away/now
