@@ -101,6 +101,7 @@ int main(int argc, char** argv) {
     }
     fourfold::program::tell_everything();
     submit::take_memory_of_environment(arguments);
+    submit::refuse_wrong_variables();
     return make(arguments);
   });
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sbatch_environment.hpp"
 
+#include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
 
@@ -60,6 +61,20 @@ std::vector<std::string> variables_in_the_way(const batch::Submission& submissio
     names.push_back(variable_of(option));
   }
   return names;
+}
+
+void refuse_wrong_variables() {
+  for (const char* const name : {"FOURFOLD_MOST_STARTS", "FOURFOLD_STUCK_AFTER"}) {
+    const char* const value = std::getenv(name);
+    const std::string_view text = value == nullptr ? "" : value;
+    if (!std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c) != 0; })) {
+      throw UserError(
+          ExitCode::usage,
+          format_message("{}={} is not a whole number (the job would refuse it); correct "
+                         "it, or unset it",
+                         name, text));
+    }
+  }
 }
 
 void clear_the_way(const batch::Submission& submission) {

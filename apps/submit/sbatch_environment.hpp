@@ -14,6 +14,10 @@ namespace fourfold::submit {
 /// another chain hands on whose it is.
 std::vector<std::string> variables_in_the_way(const batch::Submission& submission);
 
+/// Variables that are handed on to the batch scripts, which would refuse what they say.
+/// @throws UserError (usage)
+void refuse_wrong_variables();
+
 /// Takes those that are set out of this process's environment, and says so.
 void clear_the_way(const batch::Submission& submission);
 

@@ -268,6 +268,21 @@ std::string name_of(const Arguments& arguments, const fs::path& log_dir) {
   return name;
 }
 
+/// What Slurm may give of a range of nodes: no more than the largest of the partitions has.
+NodeRange nodes_to_get(const NodeRange& nodes, const std::vector<Partition>& partitions) {
+  int most = 0;
+  for (const Partition& partition : partitions) {
+    const int of_job = partition.most_nodes > 0 ? std::min(partition.most_nodes, partition.nodes)
+                                                : partition.nodes;
+    most = std::max(most, of_job);
+  }
+  if (most == 0 || most >= nodes.most) {
+    return nodes;
+  }
+  log::info(format_message("--nodes={}: Slurm gives a job {} at most", nodes.str(), most));
+  return {nodes.least, most};
+}
+
 std::vector<std::string> train_arguments(const Arguments& arguments) {
   std::vector<std::string> words;
   for (const std::string& one : arguments.overrides) {
@@ -293,12 +308,14 @@ batch::Submission checked_submission(const Arguments& arguments,
   const NodeRange nodes = nodes_of(arguments, ranks);
   const int tasks_per_node = tasks_per_node_of(arguments, nodes, ranks, named);
   check_ranks(nodes, tasks_per_node, ranks);
-  const train::Allocation memory = memory_of(
-      arguments, those_that_can_run(named, arguments, nodes, tasks_per_node), tasks_per_node);
-  for (const int count : std::set{nodes.least, nodes.most}) {
+  const std::vector<Partition> partitions =
+      those_that_can_run(named, arguments, nodes, tasks_per_node);
+  const train::Allocation memory = memory_of(arguments, partitions, tasks_per_node);
+  const NodeRange given = nodes_to_get(nodes, partitions);
+  for (const int count : std::set{given.least, given.most}) {
     tell_mesh(effective, count, tasks_per_node, memory);
   }
-  tell_idle_nodes(effective, nodes, tasks_per_node, memory);
+  tell_idle_nodes(effective, given, tasks_per_node, memory);
   const fs::path log_dir = whole_path(effective.config.log.dir);
   const telemetry::RunFiles files(log_dir);
   return {.program = installed.front_door,

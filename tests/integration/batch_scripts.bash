@@ -401,7 +401,6 @@ echo "<$next|$cluster|$head_of_next|$no_next|$may_go_on>"
 END
 mkdir -p answers
 for case in '<12||JobId=12 JobName=x y||1> 11|JobId=11 JobName=x y|;12|JobId=12 JobName=x y|' \
-  '<|||sbatch ended with code 1: closed|1> ||sbatch ended with code 1: closed' \
   '<|||whether is not known|0> ||whether is not known'; do
   IFS=';' read -ra of_sbatch <<<"${case#*> }"
   SLURM_JOB_ID=40 FOURFOLD_ASK_S=0 expect_exit 0 bash next.bash "${of_sbatch[@]}"

@@ -303,8 +303,10 @@ def befall(chain, pool, quota):
             return "middle" if chain.starts() > starts else "end" if chain.running()[0] == job else "start"
 
         kind = one_event(chain, pool, kinds)
-        if kind is not None and kind not in HARMLESS and pool.wants_edge() and kinds_for(chain, pool, quota):
-            # While the job ends, or when the next one begins.
+        # While the job ends, or when the next one begins; or twice.
+        for _ in range(2 if kind is not None and kind not in HARMLESS else 0):
+            if not pool.wants_edge() or not kinds_for(chain, pool, quota) or phase() == "middle":
+                break
             if chain.rng.random() < 0.5:
                 time.sleep(chain.rng.uniform(0, 1.5))
             else:
