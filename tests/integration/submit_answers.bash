@@ -236,7 +236,7 @@ chain() {
 }
 while read -r sbatch; do
   chain
-  expect_stdout 'outcome: finished, exit code 0, next job 4711'
+  expect_stdout 'outcome: finished, exit code 0; job 4711, which was to go on, is taken back'
   expect test "$(cat calls/scancel)" = 4711
   expect grep -q -- '/noisy train run.toml --set mesh.dp=3$' calls/srun
 done < <(ways_to_say 4711)
@@ -255,7 +255,7 @@ sbatch='echo "sbatch: error: Batch job submission failed: Socket timed out on se
 squeue='printf "%s\n" "Welcome" "30|R|chain|/x/chain.sbatch" "29|PD|chain|/x/chain.sbatch" "31|PD|chain|/x/other" "32|R|chain|/x/chain.sbatch" "33|PD|chain|/x/chain.sbatch"'
 chain
 expect_stderr 'job 33 is there all the same'
-expect_stdout 'outcome: finished, exit code 0, next job 33'
+expect_stdout 'outcome: finished, exit code 0; job 33, which was to go on, is taken back'
 expect test "$(cat calls/scancel)" = 33
 expect test "$(wc -l <calls/sbatch)" -eq 1
 squeue=${squeue%% \"33*}
