@@ -121,9 +121,9 @@ elif [[ -n $own_number ]]; then
 fi
 
 # The run file that an earlier start has kept for this one (run-directory.md): whatever its user has made of theirs since.
-own_comment=''
-if [[ -n $own_number ]] && command -v scontrol >/dev/null && ! own_comment=$(comment_of "$own_number") &&
-  [[ (${SLURM_RESTART_COUNT:-0} != 0 || ${FOURFOLD_LINK:-1} != 1) && $* != */submitted/* ]]; then # `fourfold submit` names the kept one
+goes_on=0 # with the run file of an earlier start, which `fourfold submit` names itself
+[[ (${SLURM_RESTART_COUNT:-0} == 0 && ${FOURFOLD_LINK:-1} == 1) || $* == */submitted/* ]] || goes_on=1
+if ! own_comment=$(comment_of "$own_number" $((goes_on * 5 * ask_s))) && [[ $goes_on == 1 && -n $own_number ]] && command -v scontrol >/dev/null; then
   say "Slurm does not say which run file this job goes on with, and its user may have changed the one of the first start: nothing is started"
   exit 85
 fi

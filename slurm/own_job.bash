@@ -129,10 +129,11 @@ log_of() {
 # user has written before it.
 run_mark=fourfold-run-file=
 
-# comment_of JOB: without the blank that Slurm puts after it. A controller that does not answer is asked again, for longer than by facts_of:
-# fails when that was in vain, or there is no such job.
+# comment_of JOB [SECONDS]: without the blank that Slurm puts after it. A controller that does not answer is asked again for so long; fails when
+# that was in vain, or there is no such job.
 comment_of() {
-  local answer errors until=$((SECONDS + 5 * ask_s))
+  local answer errors until=$((SECONDS + ${2:-0}))
+  [[ -n $1 ]] && command -v scontrol >/dev/null || return
   until ask scontrol show job "$1"; do
     [[ $errors != *'Invalid job id'* && $SECONDS -lt $until ]] || return 1
     sleep 2
