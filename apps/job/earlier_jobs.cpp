@@ -50,9 +50,10 @@ bool has_end_by_now(const batch::AttemptLog& log, const batch::Attempt& attempt)
 }
 
 /// @param span  of its job; nothing where the controller speaks of another start of it
+/// @param is_of_chain  of the start that asks: it is over, else only once Slurm says so
 void note_last(const batch::AttemptLog& log, const batch::Attempt& last,
                const telemetry::ExitRecord& left, double last_word_unix_s,
-               const std::optional<batch::JobSpan>& span) {
+               const std::optional<batch::JobSpan>& span, bool is_of_chain = true) {
   auto accounted = as_accounted(span);
   if (!last.end || !accounted) {  // they know of its steps, too
     if (auto more = ask_accounting(last)) {
@@ -64,22 +65,13 @@ void note_last(const batch::AttemptLog& log, const batch::Attempt& last,
       accounted = std::move(more);
     }
   }
+  if (!is_of_chain && (!accounted || !accounted->ended_unix_s)) {
+    return;
+  }
   if (!last.end && !has_end_by_now(log, last)) {
     log.end(last, batch::end_not_noted(left, last, last_word_unix_s, accounted));
   }
   release(log, last, accounted);
-}
-
-/// A start of another chain, or of a job by itself, whose script could note no end: the run was
-/// submitted anew since. Only once Slurm says that its job is over.
-void note_other(const batch::AttemptLog& log, const batch::Attempt& other,
-                const telemetry::ExitRecord& left, double last_word_unix_s,
-                const std::optional<batch::JobSpan>& span) {
-  const auto accounted = span ? std::nullopt : ask_accounting(other);
-  const bool is_over = (span && span->ended_unix_s) || (accounted && accounted->ended_unix_s);
-  if (is_over) {
-    note_last(log, other, left, last_word_unix_s, span);
-  }
 }
 
 /// The job that submitted this one, which has not come as far as to begin a start.
@@ -119,8 +111,8 @@ void note_earlier_jobs(const batch::AttemptLog& log, batch::Attempt& next,
   }
   const auto spans = ask_job_spans(
       {next.job, last != nullptr ? last->job : "", other != nullptr ? other->job : "", previous});
-  if (other != nullptr) {
-    note_other(log, *other, left, last_word_unix_s, span_of(other->job, spans));
+  if (other != nullptr) {  // the run was submitted anew since, and its script noted no end
+    note_last(log, *other, left, last_word_unix_s, span_of(other->job, spans), false);
   }
   const auto own = span_of(next.job, spans);
   if (next.launch == 0 && own && own->began_unix_s <= next.began_unix_s) {

@@ -103,7 +103,7 @@ class RunSaves {
   std::int64_t last_step_ = -1;  ///< that is saved, or being written
   LongestOfLast<8> save_s_;      ///< until it was on stable storage; of earlier starts, too
   /// A file system that others share is slow now and then: what is far off is a suspension.
-  double longest_save_s() const noexcept { return save_s_.without_outlier(30, 12); }
+  double longest_save_s() const noexcept { return save_s_.value(30, 12); }
   double fast_save_s_ = 0;
 };
 

@@ -370,7 +370,7 @@ Trainer::MadeStep Trainer::one_step() {
   progress_.consumed_tokens += batches.targets;
   if (goes_on) {
     stop_request_.begin_poll(mesh_->world(),
-                             last_steps_.without_outlier() + needed_s());  // this step is not over
+                             last_steps_.value() + needed_s());  // this step is not over
     ahead_ = load(made.data_s);
     runner_.go_ahead(*ahead_, stream_);
   }
@@ -441,8 +441,7 @@ void Trainer::evaluate() {
 }
 
 double Trainer::needed_s() const {
-  TimesSoFar times{.step_s = last_steps_.without_outlier(),
-                   .margin_s = config_.checkpoint.margin_s};
+  TimesSoFar times{.step_s = last_steps_.value(), .margin_s = config_.checkpoint.margin_s};
   saves_->add_to(times, progress_.step + 1);
   if (evaluator_) {
     times.evaluation_due = is_due_at(progress_.step + 1, config_.train.eval_every_steps);

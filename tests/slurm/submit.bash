@@ -203,6 +203,8 @@ refused() {
 expect_exit 0 "$fourfold" submit run.toml --nodes 2-9 --tasks-per-node 1 --set mesh.dp=auto --set log.dir=wide
 expect_stderr '--nodes=2-9: Slurm gives a job 4 at most' && expect_stderr '4 nodes: mesh ' && expect_no_stderr '9 nodes'
 expect_stdout '#SBATCH --nodes=2-9'
+expect_exit 0 "$fourfold" submit run.toml --nodes 1 --tasks-per-node 1 --set log.dir=wide --sbatch=--mem=100T
+expect_stderr '--mem=100T: nodes of partition test have as little as'
 FOURFOLD_STUCK_AFTER=x refused 64 'FOURFOLD_STUCK_AFTER=x is not a whole number' --nodes 1 --tasks-per-node 1
 refused 64 '--sbatch=--no-requeue and --requeue contradict each other' --nodes 1 --tasks-per-node 1 --requeue --sbatch=--no-requeue
 refused 78 'partition test has 4' --nodes 5 --tasks-per-node 1

@@ -146,13 +146,19 @@ TEST_CASE("records that cover several steps count as several", "[progress]") {
   CHECK_THAT(*remaining.remaining_s(), WithinRel(90 * 3.0, 1e-12));
 }
 
-TEST_CASE("the mean step time follows a change within about fifty steps", "[progress]") {
+/// A run of 1000 steps, of which 100 took a second each.
+RemainingTime after_100_s() {
   RemainingTime remaining;
   remaining.start(0, 1000, 0);
-  double now_s = 0;
-  for (std::int64_t step = 1; step <= 100; ++step) {
-    remaining.step(step, 1, ++now_s);
+  for (int step = 1; step <= 100; ++step) {
+    remaining.step(step, 1, step);
   }
+  return remaining;
+}
+
+TEST_CASE("the mean step time follows a change within about fifty steps", "[progress]") {
+  RemainingTime remaining = after_100_s();
+  double now_s = 100;
   for (std::int64_t step = 101; step <= 150; ++step) {
     remaining.step(step, 2, now_s += 2);
   }
@@ -161,13 +167,8 @@ TEST_CASE("the mean step time follows a change within about fifty steps", "[prog
 }
 
 TEST_CASE("a step in which the job was suspended says little of the rest", "[progress]") {
-  RemainingTime remaining;
-  remaining.start(0, 1000, 0);
-  double now_s = 0;
-  for (std::int64_t step = 1; step <= 100; ++step) {
-    remaining.step(step, 1, ++now_s);
-  }
-  remaining.step(101, 3600, now_s += 3600);
+  RemainingTime remaining = after_100_s();
+  remaining.step(101, 3600, 3700);
   CHECK_THAT(*remaining.remaining_s(), WithinRel(899 * (4 - 3 * std::exp(-1.0 / 50)), 1e-9));
 }
 

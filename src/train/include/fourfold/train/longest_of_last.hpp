@@ -16,11 +16,9 @@ requires(N >= 2) class LongestOfLast {
     times_[next_] = time_s;
     next_ = (next_ + 1) % N;
   }
-  /// 0: there was none yet.
-  double value() const noexcept { return *std::max_element(times_.begin(), times_.end()); }
-  /// Likewise, but a single one that is far from the others, since the job was suspended in it say,
-  /// counts as `most_times` the next longest, or as `always_s` if that is more.
-  double without_outlier(double most_times = 8, double always_s = 5) const noexcept {
+  /// 0: there was none yet. A single one that is far from the others, since the job was suspended
+  /// in it say, counts as `most_times` the next longest, or as `always_s` if that is more.
+  double value(double most_times = 8, double always_s = 5) const noexcept {
     std::array<double, N> times = times_;
     std::sort(times.begin(), times.end());
     const double longest = times[N - 1];
