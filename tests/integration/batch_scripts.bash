@@ -83,6 +83,12 @@ for case in '71 2 4000000000:4000000000:gone' '70 2 4000000000:9:gone' '71 1 400
   SLURM_JOB_ID=71 expect_told "$ends_at $stays" eval \
     'deadline=9 end_file=$PWD/job-end; take_moved_end; forget_moved_end; echo "$deadline $([[ -e job-end ]] && echo stays || echo gone)"'
 done
+# After its launch a script removes its own alone: it may have outlived its slurmd, and the file be of the start after it.
+for case in '71 2 4000000000:gone' '71 3 4000000000:stays' '72 0 4000000000:stays'; do
+  printf '%s\n' "${case%:*}" >job-end
+  SLURM_JOB_ID=71 expect_told "${case##*:}" eval 'end_file=$PWD/job-end; forget_moved_end "71 2"; [[ -e job-end ]] && echo stays || echo gone'
+done
+rm -f job-end
 for value in soon -1 1.5 '1 2' 9999999; do
   FOURFOLD_SETTLE_S=$value expect_told "[job 7] FOURFOLD_SETTLE_S=$value is ignored (it is no number of seconds): 15
 15" seconds_in FOURFOLD_SETTLE_S 15

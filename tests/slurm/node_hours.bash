@@ -19,6 +19,7 @@ chmod +x once
 job=$(FOURFOLD=$PWD/once FOURFOLD_SLURM=$slurm FOURFOLD_SITE=$PWD/site.sh sbatch --parsable --nodes=2 --ntasks=2 --time=5 --job-name=counted \
   "$slurm/chain.sbatch" run.toml --set train.steps=40000 --set train.global_batch=32 --set log.dir=counted)
 until_holds 60 has_steps counted 20 || complain "the first job does not train: $(squeue; tail ./*.log)"
+sleep 2 # Slurm tells begins and ends in whole seconds, by which status orders jobs
 touch kill-next
 expect scancel --signal=USR2 "$job"
 expect_job "$job" 60 FAILED 75
@@ -57,6 +58,7 @@ END
 # Whose script is killed has no end; another job of the run, which is no part of its chain, learns it from Slurm.
 job=$(sbatch --parsable --nodes=2 --ntasks=2 --time=5 "$slurm/train.sbatch" run.toml --set train.steps=1000000 --set log.dir=other)
 until_holds 60 has_steps other 20 || complain "the job does not train: $(squeue; tail ./*.log)"
+sleep 2 # Slurm tells its end in whole seconds
 expect kill -KILL "$(pgrep --oldest --full "$TEST_CLUSTER_DIR/.*job0*$job/slurm_script")"
 until_holds 60 is_over "$job" || complain "job $job is not over"
 expect_exit 1 grep -q '"event":"end"' other/attempts.jsonl
