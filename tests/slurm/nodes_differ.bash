@@ -68,14 +68,17 @@ exec "$fourfold" "\$@"
 END
 chmod +x late
 have_two_ranks() { [[ $(ranks_of "$job" | wc -l) -eq 2 ]]; }
+# srun may stay for 10 s longer: the late rank has called its PMI, and the others do not take its answer any more.
+# shellcheck disable=SC2009 # by name and by words
+have_ended() { ! ps -eo comm=,args= | grep -qE "^(late|fourfold|fourfold-train) .*log.dir=late$told( |$)"; }
 for told in TERM USR2; do
   job=$(FOURFOLD=$PWD/late FOURFOLD_SLURM=$slurm trains "late$told" --set train.steps=1000000)
   until_holds 30 have_two_ranks || complain "no two ranks wait: $(cat "fourfold-$job.log")"
   sleep 1
+  expect eval '! have_ended'
   expect scancel --signal="$told" "$job"
-  begun=$SECONDS
+  until_holds 15 have_ended || complain "$told: ranks are left after 15 s: $(ranks_of "$job")"
   expect_job "$job" 30 FAILED 75
-  [[ $((SECONDS - begun)) -le 15 ]] || complain "$told: it took $((SECONDS - begun)) s to end"
   expect grep -q '"event":"end".*"code":75' "late$told/attempts.jsonl"
 done
 # And at any moment of a start.
