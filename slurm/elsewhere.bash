@@ -11,11 +11,13 @@ declare -F ask >/dev/null || ask() { answer=$(timeout 60 "$@" 2>/dev/null); }
 # field NAME FACTS: its value; nothing for what is not set.
 field() { sed -n "s|^$1=||p" <<<"$2" | grep -vxE '\(null\)|N/A|Unknown|None' | head -n 1; }
 
-# hosts_of LIST: the names in "n[1-2],n7", sorted, one on a line.
-hosts_of() {
+# hosts_in_order LIST: the names in "n[9-10],n7", one on a line, as Slurm has them: ranks are dealt out in this order.
+hosts_in_order() {
   local answer errors
-  ask scontrol show hostnames "$1" && grep -xE '[A-Za-z0-9][A-Za-z0-9._-]*' <<<"$answer" | sort -u
+  ask scontrol show hostnames "$1" && grep -xE '[A-Za-z0-9][A-Za-z0-9._-]*' <<<"$answer" | awk '!seen[$0]++'
 }
+# hosts_of LIST: the same, sorted for comm(1).
+hosts_of() { hosts_in_order "$1" | sort; }
 
 # Where a job's comment counts the starts in a row, of this job or before it, of which the node could not run fourfold.
 not_run_mark=fourfold-not-run=
@@ -86,7 +88,7 @@ needs() {
 
 # go_elsewhere JOB NODE: unless the two starts before this one did the same.
 go_elsewhere() {
-  local answer='' errors facts comment count left_out
+  local answer='' errors facts comment count left_out requeue=''
   ask scontrol show job "$1" || return
   comment=$(sed -n 's/^ *Comment=//p' <<<"$answer" | head -n 1)
   facts=$(grep -vE '^ *(JobId|Command|WorkDir|Std(Err|In|Out)|(Admin|System)?Comment)=' <<<"$answer" | tr -s ' ' '\n')
@@ -94,7 +96,8 @@ go_elsewhere() {
   [[ ${count:-0} -lt 2 ]] || { say "the same of the two starts before this one: see to it, then submit anew" && return; }
   find_left_out "$1" "$facts" "$2"
   # The jobs of a chain are --no-requeue until then, and from their begin on.
-  scontrol update "JobId=$1" ${FOURFOLD_SCRIPT:+Requeue=1} "Comment=$(with_count "$comment" $((count + 1)))" && scontrol requeue "$1" || return
+  [[ -z ${FOURFOLD_SCRIPT-}${FOURFOLD_CHAIN-} ]] || requeue=Requeue=1
+  scontrol update "JobId=$1" ${requeue:+"$requeue"} "Comment=$(with_count "$comment" $((count + 1)))" && scontrol requeue "$1" || return
   leave_out_found "$1"
   say "goes back into the queue"
 }

@@ -49,7 +49,7 @@ deaf() { trap '' TERM USR1 USR2; }
 # bash ignores it there, nothing has begun yet.
 in_peace() {
   local code=0
-  until answer=$(trap '' TERM USR1 USR2 && exec "$@") && code=0 || code=$?; [[ -z $told_to_stop || ! $code =~ ^(138|140|143)$ ]]; do :; done
+  until answer=$(trap '' TERM USR1 USR2 && exec "$@") && code=0 || code=$?; [[ -n $answer || -z $told_to_stop || ! $code =~ ^(138|140|143)$ ]]; do :; done
   return "$code"
 }
 
@@ -69,6 +69,7 @@ site_failed() {
   if [[ -n $told_to_stop && -z $was_told ]]; then
     export FOURFOLD_TOLD_TO_STOP=$told_to_stop SRUN_CPUS_PER_TASK=$inherited_cpus
     [[ -n $inherited_cpus ]] || unset SRUN_CPUS_PER_TASK
+    cd -- "$work_folder" || exit 78
     exec bash "$0" "$@"
   fi
   if [[ $code -eq 0 ]]; then
@@ -101,10 +102,11 @@ fi
 . "$fourfold_slurm/launch.bash"
 [[ -z $restarts_inside ]] || kill -0 "$guard" 2>/dev/null || start_guard "${SLURM_JOB_NODELIST-}" # srun may be there only now
 
-# What this job is. A job that was submitted in another one inherits the variables that only that one had.
+# know_own_facts: what this job is. A job that was submitted in another one inherits the variables that only that one had.
 own_number=${SLURM_JOB_ID-}
 unset SBATCH_WAIT FOURFOLD_LAUNCH FOURFOLD_HELD_NODES # the next job waits for this one; and this is its first launch
-if own_facts=$(facts_of "$own_number"); then
+know_own_facts() {
+  own_facts=$(facts_of "$own_number") || return
   SLURM_RESTART_COUNT=$(field Restarts "$own_facts") && export SLURM_RESTART_COUNT
   [[ $(field NtasksPerN:B:S:C "$own_facts") != 0:* ]] || unset SLURM_NTASKS_PER_NODE
   if [[ $(field CPUs/Task "$own_facts") == 1 ]]; then
@@ -116,18 +118,23 @@ if own_facts=$(facts_of "$own_number"); then
   [[ -n $(field TresPerTask "$own_facts") ]] || unset SLURM_GPUS_PER_TASK
   [[ -n $(field TresPerJob "$own_facts") ]] || unset SLURM_GPUS
   own_number=$(number_of "$own_facts" "$own_number")
-elif [[ -n $own_number ]]; then
-  say "Slurm does not say what this job is: its end is not known, nor how often it was restarted"
-fi
+}
+know_own_facts || :
 
 # The run file that an earlier start has kept for this one (run-directory.md): whatever its user has made of theirs since.
-goes_on=0 # with the run file of an earlier start, which `fourfold submit` names itself
+goes_on=0 later_start='' comment_is_known=1 # with the run file of an earlier start, which `fourfold submit` names itself
 [[ (${SLURM_RESTART_COUNT:-0} == 0 && ${FOURFOLD_LINK:-1} == 1) || $* == */submitted/* ]] || goes_on=1
-if ! own_comment=$(comment_of "$own_number" $((goes_on * 5 * ask_s))) && [[ $goes_on == 1 && -n $own_number ]] && command -v scontrol >/dev/null; then
-  say "Slurm does not say which run file this job goes on with, and its user may have changed the one of the first start: nothing is started"
-  exit 85
+own_comment=$(comment_of "$own_number" $((goes_on * 5 * ask_s))) || comment_is_known=0
+if [[ $comment_is_known == 0 && $goes_on == 1 && -n $own_number ]] && command -v scontrol >/dev/null; then
+  say "Slurm does not say which run file this job goes on with: it is looked for in log.dir"
+  later_start=1
+fi
+# A controller that was away may be there by now.
+if [[ -z $own_facts && -n $own_number ]] && ! { [[ $comment_is_known == 1 ]] && know_own_facts; }; then
+  say "Slurm does not say what this job is: its end is not known, nor how often it was restarted"
 fi
 kept_run=$(kept_run_in "$own_comment")
+needs_log_dir "$kept_run"
 times_not_run=$(count_in "$own_comment") # starts in a row before this one
 
 # When this job ends, in seconds since 1970; Slurm tells by itself from 23.02 on. Not exported: the next job of a chain would
@@ -223,14 +230,15 @@ note_end() {
   for pause in 0 2 5; do # an installation may just be replaced
     sleep "$pause"
     in_peace "$FOURFOLD" job end ${kept_run:+--kept-run-file "$kept_run"} "$@" && code=0 || code=$?
-    cannot_run "$code" || break
+    answer=$(deaf && job_answer again finished stop superseded <<<"$answer")
+    if [[ -n $answer ]] || ! cannot_run "$code"; then break; fi
   done
-  if cannot_run "$code"; then
+  if [[ -z $answer ]] && cannot_run "$code"; then
     say "$FOURFOLD job end cannot be run (code $code): how the run has ended the next start notes"
     outcome=again
     return 85
   fi
-  read -r outcome bad_nodes < <(deaf && job_answer again finished stop superseded <<<"$answer")
+  read -r outcome bad_nodes <<<"$answer"
   : "${outcome:=stop}"
   [[ -z $bad_nodes ]] || bad_nodes=$(deaf && nodes_of "$bad_nodes")
   return "$code"
@@ -261,8 +269,9 @@ ended_by=() why_stopped='' starts_not_run='' run_was_told=0 # of the last launch
 start_run() {
   local code=0 i answer errors lines overrides=() taken exit_file='' gone told_before=''
   in_peace "$FOURFOLD" job begin ${kept_run:+--kept-run-file "$kept_run"} ${no_next:+--no-next "$no_next"} \
-    --tell-files "$@" || {
+    ${later_start:+--later-start} --tell-files "$@" || {
     code=$? outcome=stop
+    [[ $code != 85 ]] || outcome=again # Slurm does not say which run: it may, later
     if [[ -n $(job_answer superseded <<<"$answer") ]]; then outcome=superseded; else not_run "$code"; fi
     return "$code"
   }

@@ -80,7 +80,8 @@ see_to_end() {
     ((waited += 5))
     [[ $waited -ge $look_at_end_s ]] || continue
     waited=0
-    end=$(end_of_job) || continue
+    end=$(end_of_job) || end=0
+    looked=$EPOCHSECONDS # a controller that answers late is no suspension
     [[ $end -gt $((known + 5)) ]] || continue
     known=$end
     say "the job ends at $(date --date="@$end" '+%F %T'), later than it would have"
@@ -156,7 +157,7 @@ launch() {
       fi
     fi
   fi
-  [[ -z ${restarts_inside-} ]] || mapfile -t nodes_used < <(hosts_of "${chosen:-$SLURM_JOB_NODELIST}" | head -n "${use:-$SLURM_JOB_NUM_NODES}")
+  [[ -z ${restarts_inside-} ]] || mapfile -t nodes_used < <(hosts_in_order "${chosen:-$SLURM_JOB_NODELIST}" | head -n "${use:-$SLURM_JOB_NUM_NODES}")
   # What is left of a launch on a node that is gone counts as a step that still has its CPUs and memory, unless it was one that overlaps.
   [[ -z ${restarts_inside-} ]] || srun_options+=(--overlap ${nodes_left_out:+--exclude="$nodes_left_out"})
   local -x FOURFOLD_DEADLINE=$deadline FOURFOLD_WARNING_S=0 # no step gets Slurm's warning: see is_end_known

@@ -141,6 +141,22 @@ comment_of() {
   sed -n 's/^ *Comment=\(.*[^ ]\) *$/\1/p' <<<"$answer" | head -n 1
 }
 
+# needs_log_dir RUN_FILE: of one that is kept in it. Where that folder is not there, its file system may not be mounted on this node: the job goes
+# elsewhere, as often as `needs`.
+needs_log_dir() {
+  local folder=${1%/submitted/*} pause
+  [[ $1 == /*/submitted/*/* ]] || return 0
+  for pause in 0 2 10; do
+    sleep "$pause"
+    [[ ! -e $folder ]] || return 0
+  done
+  say "${SLURMD_NODENAME:-this node} does not have $folder, where what this job trains is kept (a file system that is not mounted?)"
+  trap '' TERM USR1 USR2 # of the requeue
+  # shellcheck disable=SC2154  # told_to_stop: of job.bash
+  [[ -z ${SLURM_JOB_ID-} || -z ${SLURMD_NODENAME-} || $told_to_stop == SIGTERM ]] || go_elsewhere "$SLURM_JOB_ID" "$SLURMD_NODENAME"
+  exit 78
+}
+
 # kept_run_in COMMENT: the run file in it, which may be gone; nothing where there is none.
 kept_run_in() { sed -n "s|^.*$run_mark||p" <<<"$1"; }
 

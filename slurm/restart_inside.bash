@@ -62,7 +62,7 @@ may_restart_inside() {
 # Nothing where no such nodes are found.
 nodes_to_use() {
   local left=() one i next without
-  mapfile -t left < <(hosts_of "$SLURM_JOB_NODELIST")
+  mapfile -t left < <(hosts_in_order "$SLURM_JOB_NODELIST")
   keep_all() { # NODE...: whether these do
     for ((i = 0; i < ${#nodes_used[@]}; ++i)); do
       next=${nodes_used[(i + 1) % ${#nodes_used[@]}]}
@@ -116,6 +116,7 @@ take_nodes_left() {
   FOURFOLD_HELD_NODES=$(grep -c . <<<"$nodes")
   export FOURFOLD_HELD_NODES # they are paid for all the same
   per_node=${SLURM_NTASKS_PER_NODE:-$(((${SLURM_NTASKS:-$SLURM_JOB_NUM_NODES} - 1) / SLURM_JOB_NUM_NODES + 1))}
+  left=$(hosts_in_order "$(field NodeList "$facts")" | grep -xF "$left")
   nodes=$(grep -c . <<<"$left")
   SLURM_JOB_NODELIST=$(paste -sd, - <<<"$left") SLURM_JOB_NUM_NODES=$nodes SLURM_NTASKS=$((nodes * per_node))
   SLURM_NODELIST=$SLURM_JOB_NODELIST SLURM_NNODES=$nodes SLURM_NPROCS=$SLURM_NTASKS SLURM_TASKS_PER_NODE="$per_node(x$nodes)"

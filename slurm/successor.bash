@@ -4,6 +4,7 @@
 # The next job of a chain; chain.sbatch sources it. That it is there, that it still is, and on which nodes it begins.
 # shellcheck disable=SC2154  # link, most, by_script, successor, own_script: of chain.sbatch
 
+node_count_at_begin=${SLURM_JOB_NUM_NODES-} tasks_at_begin=${SLURM_NTASKS-} # a restart inside the job makes them fewer
 next='' cluster='' no_next='' head_of_next='' may_go_on=0 seeing=''
 again_s=$(seconds_in FOURFOLD_ASK_AGAIN_S 600) look_s=$(seconds_in FOURFOLD_LOOK_AGAIN_S 60) settle_s=$(seconds_in FOURFOLD_SETTLE_S 15)
 prefer_s=$(seconds_in FOURFOLD_PREFER_S 60)
@@ -20,10 +21,10 @@ ask_sbatch() {
 take_own_options() {
   own_facts=${own_facts:-$(facts_of "$SLURM_JOB_ID")} || return
   mapfile -t own_options < <(options_of "$own_facts")
-  [[ -z ${FOURFOLD_TASKS_PER_NODE-} && -z ${SLURM_NTASKS_PER_NODE-} && -n ${SLURM_NTASKS-} ]] && own_options+=(--ntasks="$SLURM_NTASKS")
+  [[ -z ${FOURFOLD_TASKS_PER_NODE-} && -z ${SLURM_NTASKS_PER_NODE-} && -n $tasks_at_begin ]] && own_options+=(--ntasks="$tasks_at_begin")
   # The first job's, not what failed meanwhile and was left out once.
   exclude=${FOURFOLD_EXCLUDE-$(field ExcNodeList "$own_facts")}
-  own_options+=(--nodes="${FOURFOLD_NODES:-$SLURM_JOB_NUM_NODES}" --job-name="$SLURM_JOB_NAME" ${exclude:+--exclude="$exclude"})
+  own_options+=(--nodes="${FOURFOLD_NODES:-$node_count_at_begin}" --job-name="$SLURM_JOB_NAME" ${exclude:+--exclude="$exclude"})
   successor=("$FOURFOLD_SLURM/chain.sbatch" "${own_arguments[@]}")
 }
 

@@ -241,7 +241,9 @@ ExitCode begin(const Request& request) {
   try {
     return begin_run(request);
   } catch (const UserError& error) {
-    note_refusal(request, error);
+    if (error.code() != ExitCode::node_fault) {  // else it is not known of which run that is
+      note_refusal(request, error);
+    }
     throw;
   }
 }

@@ -55,6 +55,18 @@ void refuse_gone(const fs::path& run_file) {
   }
 }
 
+/// A run file that its user has changed since the first start may be that of another run.
+void refuse_other_run(const Request& request, const batch::AttemptRecords& records,
+                      const batch::Attempt& start, const fs::path& log_dir) {
+  if (request.is_later && batch::newest_of_chain(records.attempts, start.chain) == nullptr) {
+    throw UserError(ExitCode::node_fault,
+                    format_message("Slurm does not say which run file this job goes on with, and "
+                                   "in {}, the log.dir of {} by now, no earlier start of it began: "
+                                   "nothing is started",
+                                   log_dir.string(), request.run_file));
+  }
+}
+
 std::optional<batch::KeptRun> kept_run(const Request& request, const batch::Attempt& start) {
   const std::string named = named_run_file(request);
   refuse_gone(named);
@@ -65,6 +77,7 @@ std::optional<batch::KeptRun> kept_run(const Request& request, const batch::Atte
   const fs::path log_dir = whole_path(runfile::log_dir_of(named, request.overrides));
   const batch::AttemptRecords records =
       batch::AttemptLog(telemetry::RunFiles(log_dir).attempts()).read();
+  refuse_other_run(request, records, start, log_dir);
   // A second one in the same start of a job is a person's, who may have mended the run file.
   return records.find(start.start()) != nullptr || is_over(records.attempts, start)
              ? std::nullopt

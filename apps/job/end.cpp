@@ -18,6 +18,7 @@
 #include <fourfold/telemetry/log_dir.hpp>
 #include <fourfold/telemetry/own_files.hpp>
 #include <fourfold/telemetry/run_files.hpp>
+#include <fourfold/train/load_run.hpp>
 #include <fourfold/train/stop_request.hpp>
 
 #include <fmt/format.h>
@@ -76,6 +77,21 @@ telemetry::ExitStatus as_slurm_knows(const Request& request, telemetry::ExitStat
   return batch::lost_with_nodes(told, request.nodes_gone, nodes);
 }
 
+/// Whether the launch had nothing to do: the run is finished, and its steps were not raised since.
+bool has_nothing_left(const Request& request, const fs::path& log_dir,
+                      const batch::Attempt& attempt) {
+  if (request.launcher_code != 0 || !batch::is_finished(log_dir, 0)) {
+    return false;
+  }
+  try {
+    const ChainRun run = run_of_chain(request, attempt);
+    return batch::is_finished(log_dir,
+                              train::load_run(run.run_file, run.overrides).config.train.steps);
+  } catch (const UserError&) {  // who reads it says what is wrong with it
+    return false;
+  }
+}
+
 /// What the run, its launcher and Slurm say of a launch that has ended. A run that was preempted,
 /// stopped at a time limit it did not know, or lost a node says so in exit.json from now on.
 /// @param has_told  set to whether the run itself does
@@ -97,12 +113,13 @@ batch::AttemptEnd end_of_launch(const Request& request, const fs::path& exit_fil
   }
   const bool may_be_killed =
       request.launcher_code != 0 && !(has_told && batch::has_ended_well(left));
-  return batch::end_of(left, attempt, own, request.launcher_code, unix_time_s(),
-                       {.words = request.launcher_words,
-                        .memory_limit = request.memory_limit,
-                        .accounted = may_be_killed ? ask_accounting(attempt) : std::nullopt,
-                        .nodes_gone = request.nodes_gone,
-                        .is_finished = batch::is_finished(exit_file.parent_path(), 0)});
+  return batch::end_of(
+      left, attempt, own, request.launcher_code, unix_time_s(),
+      {.words = request.launcher_words,
+       .memory_limit = request.memory_limit,
+       .accounted = may_be_killed ? ask_accounting(attempt) : std::nullopt,
+       .nodes_gone = request.nodes_gone,
+       .is_finished = has_nothing_left(request, exit_file.parent_path(), attempt)});
 }
 
 /// Of a start of which nothing was launched, too.
@@ -139,6 +156,24 @@ void tell(const batch::AttemptEnd& end) {
   }
 }
 
+/// It is not done again, whatever has ended it.
+ExitCode end_rehearsal(const Request& request) {
+  constexpr int first_of_shells = 126;  // cannot be run, is not there, was killed
+  const bool went_well = request.launcher_code == 0 && request.stopped_by.empty();
+  program::print("{}\n", went_well ? "finished" : "stop");
+  if (!request.stopped_by.empty()) {
+    return ExitCode::stopped_saved;
+  }
+  if (request.launcher_code < first_of_shells) {
+    return static_cast<ExitCode>(request.launcher_code);
+  }
+  log::info(
+      format_message("the dry run has said nothing of its end (the launcher ended with code "
+                     "{}: killed, or not there)",
+                     request.launcher_code));
+  return ExitCode::node_fault;
+}
+
 }  // namespace
 
 bool is_rehearsal(const Request& request) {
@@ -147,10 +182,7 @@ bool is_rehearsal(const Request& request) {
 
 ExitCode end(const Request& request) {
   if (is_rehearsal(request)) {
-    const bool went_well = request.launcher_code == 0 && request.stopped_by.empty();
-    program::print("{}\n", went_well ? "finished" : "stop");
-    return request.stopped_by.empty() ? static_cast<ExitCode>(request.launcher_code)
-                                      : ExitCode::stopped_saved;
+    return end_rehearsal(request);
   }
   const fs::path log_dir = log_dir_of(request);
   io::refuse_place_in_step(log_dir);

@@ -20,6 +20,8 @@ struct Request {
   /// that is finished only a start can say.
   std::vector<std::string> other_words = {};
   batch::ChainLimits limits;
+  /// An earlier start of this job or chain has kept what it trains, and Slurm does not say where.
+  bool is_later = false;
   bool tell_files = false;  ///< where the run will tell its end, and where nodes keep steps
   int launcher_code = 0;
   std::string launcher_words;  ///< batch::LauncherSaid, as the next

@@ -84,6 +84,10 @@ int main(int argc, char** argv) {
       ->envname("FOURFOLD_STUCK_AFTER")
       ->check(fourfold::program::whole_number(0))
       ->capture_default_str();
+  begin->add_flag("--later-start", request.is_later,
+                  "An earlier start of this job or chain has begun, and where its copy of the run "
+                  "file is is not known: it is looked for in RUN_FILE's log.dir, and nothing is "
+                  "started where none began (85): the file may be another run's by now");
   begin->add_flag("--tell-files", request.tell_files,
                   "Behind \"start\", also \"--exit-file\" and where the run will tell its end, and "
                   "\"--fast-dir\" and where nodes keep steps of their own, if they do");

@@ -63,16 +63,33 @@ std::vector<std::string> variables_in_the_way(const batch::Submission& submissio
   return names;
 }
 
+/// As job.bash has it: without zeros before it, and no longer than a job's arithmetic takes.
+bool is_count(std::string_view text) {
+  constexpr std::size_t most_digits = 9;
+  return text.size() <= most_digits && (text == "0" || text.front() != '0') &&
+         std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
 void refuse_wrong_variables() {
-  for (const char* const name : {"FOURFOLD_MOST_STARTS", "FOURFOLD_STUCK_AFTER"}) {
-    const char* const value = std::getenv(name);
+  struct Variable {
+    const char* name;
+    bool (*is_right)(std::string_view text);
+    const char* what;
+  };
+  constexpr std::array<Variable, 3> variables{{
+      {"FOURFOLD_MOST_STARTS", is_count, "a whole number"},
+      {"FOURFOLD_STUCK_AFTER", is_count, "a whole number"},
+      {"FOURFOLD_REQUEUE", [](std::string_view text) { return text == "0" || text == "1"; },
+       "0 or 1"},
+  }};
+  for (const Variable& variable : variables) {
+    const char* const value = std::getenv(variable.name);
     const std::string_view text = value == nullptr ? "" : value;
-    if (!std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c) != 0; })) {
-      throw UserError(
-          ExitCode::usage,
-          format_message("{}={} is not a whole number (the job would refuse it); correct "
-                         "it, or unset it",
-                         name, text));
+    if (!text.empty() && !variable.is_right(text)) {
+      throw UserError(ExitCode::usage,
+                      format_message("{}={} is not {} (the job would refuse it); correct it, or "
+                                     "unset it",
+                                     variable.name, text, variable.what));
     }
   }
 }

@@ -9,12 +9,14 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <compare>
 #include <cstdint>
 #include <filesystem>
 #include <iterator>
@@ -99,47 +101,52 @@ std::vector<Sight> sights_of(const runfile::RunConfig& config) {
   return sights;
 }
 
-/// Of the file system that a folder is on, or will be when it is made (statfs(2)); 0: not known.
-std::int64_t kind_of_file_system(const fs::path& folder) {
-  struct statfs found {};
+FolderPlace place_of(const fs::path& folder) {
+  struct statfs system {};
+  struct stat found {};
   for (fs::path at = whole_path(folder);; at = at.parent_path()) {
-    if (::statfs(at.c_str(), &found) == 0) {
-      return static_cast<std::int64_t>(found.f_type);
+    if (::statfs(at.c_str(), &system) == 0 && ::stat(at.c_str(), &found) == 0) {
+      return {static_cast<std::int64_t>(system.f_type), static_cast<std::int64_t>(found.st_ino)};
     }
     if (errno != ENOENT || at == at.parent_path()) {
-      return 0;
+      return {};
     }
   }
 }
 
-/// Of each folder whether it is on a file system of the kind that more than half of the hosts have
-/// there: where one is not mounted, its place is on the node's own disk. Collective; nothing on a
-/// rank that has read no run file.
+/// Of each folder whether this host has it where the others do (is_elsewhere). Collective; nothing
+/// on a rank that has read no run file.
 std::vector<Sight> sights_of_file_systems(const std::optional<runfile::RunConfig>& config,
                                           std::span<const std::string> hosts,
                                           comm::Communicator& world) {
   std::vector<std::string> folders;
-  std::vector<std::int64_t> mine;
+  std::vector<FolderPlace> mine;
+  std::string text;
   if (config) {
     folders = {config->log.dir, config->checkpoint.dir};
-    std::ranges::transform(folders, std::back_inserter(mine), kind_of_file_system);
+    for (const std::string& folder : folders) {
+      mine.push_back(place_of(folder));
+      text += fmt::format("{} {} ", mine.back().kind, mine.back().inode);
+    }
   }
-  const auto kinds_of_ranks = comm::all_gather_text(world, fmt::format("{}", fmt::join(mine, " ")));
-  std::map<std::string, std::vector<std::int64_t>> kinds_of_hosts;
+  std::map<std::string, std::vector<FolderPlace>> places_of_hosts;
+  const auto texts = comm::all_gather_text(world, text);
   for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
-    std::istringstream words(kinds_of_ranks[rank]);
-    kinds_of_hosts[hosts[rank]] = {std::istream_iterator<std::int64_t>(words), {}};
+    std::istringstream words(texts[rank]);
+    std::vector<FolderPlace>& places = places_of_hosts[hosts[rank]];
+    places.clear();
+    for (FolderPlace place; words >> place.kind >> place.inode;) {
+      places.push_back(place);
+    }
   }
   std::vector<Sight> sights;
   for (std::size_t i = 0; i < mine.size(); ++i) {
-    std::map<std::int64_t, std::size_t> counts;
-    for (const auto& [host, kinds] : kinds_of_hosts) {
-      counts[i < kinds.size() ? kinds[i] : 0] += 1;
+    std::vector<FolderPlace> of_hosts;
+    for (const auto& [host, places] : places_of_hosts) {
+      of_hosts.push_back(i < places.size() ? places[i] : FolderPlace{});
     }
-    const auto usual = std::ranges::max_element(counts, {}, &decltype(counts)::value_type::second);
-    const bool is_known = usual->first != 0 && 2 * usual->second > kinds_of_hosts.size();
     sights.push_back({.missing = "the file system of " + folders[i],
-                      .seen = is_known && mine[i] != usual->first ? 0 : 1});
+                      .seen = is_elsewhere(mine[i], of_hosts) ? 0 : 1});
   }
   return sights;
 }
@@ -192,6 +199,18 @@ std::vector<std::string> blind_hosts(const HostSights& sights) {
 }
 
 }  // namespace
+
+bool is_elsewhere(const FolderPlace& mine, std::span<const FolderPlace> of_hosts) {
+  std::map<std::int64_t, std::vector<std::int64_t>> inodes_by_kind;
+  for (const FolderPlace& place : of_hosts) {
+    inodes_by_kind[place.kind].push_back(place.inode);
+  }
+  const auto usual = std::ranges::max_element(inodes_by_kind, {},
+                                              [](const auto& one) { return one.second.size(); });
+  return usual != inodes_by_kind.end() && usual->first != 0 &&
+         2 * usual->second.size() > of_hosts.size() && mine.kind != usual->first &&
+         std::ranges::count(usual->second, mine.inode) == 0;
+}
 
 BlindNodes find_blind_nodes(const std::optional<runfile::RunConfig>& config,
                             const std::optional<comm::Failure>& failure, const std::string& host,

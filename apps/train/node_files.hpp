@@ -6,11 +6,24 @@
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/runfile/run_config.hpp>
 
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace fourfold::train_program {
+
+/// Where a folder is, or will be when it is made.
+struct FolderPlace {
+  std::int64_t kind = 0;   ///< of its file system (statfs(2)); 0: not known
+  std::int64_t inode = 0;  ///< of the nearest folder that is there
+};
+
+/// Whether this host has a folder elsewhere than more than half of the hosts: where a file system
+/// is not mounted, its place is on the host's own disk, of another kind. Another kind alone says
+/// nothing: the host that serves the others has the same folder on its disk, with the same inode.
+bool is_elsewhere(const FolderPlace& mine, std::span<const FolderPlace> of_hosts);
 
 /// Nodes that do not see what the others do.
 struct BlindNodes {

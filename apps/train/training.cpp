@@ -10,6 +10,7 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
+#include <fourfold/base/standstill.hpp>
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/comm/mpi_runtime.hpp>
 #include <fourfold/data/tokenizer.hpp>
@@ -174,6 +175,7 @@ ExitCode train_run(const Arguments& arguments, int argc, char** argv,
   device::keep_heap_small();
   const train::StopSignals signals(
       program::hangup_was_ignored());  // first: one during the start is one too
+  const StandstillWatch standstill_watch;
   const double began_unix_s = unix_time_s();
   const auto early = config_before_mpi(arguments);
   if (early && early->config.mesh.pp > 1) {

@@ -5,6 +5,7 @@
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/standstill.hpp>
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/io/background_saver.hpp>
 
@@ -62,8 +63,6 @@ class Worker {
 }  // namespace
 
 struct BackgroundSaver::Impl {
-  using Clock = std::chrono::steady_clock;
-
   Impl(const CheckpointStore& of_saver, std::size_t bytes, int rank, int ranks)
       : store(of_saver),
         staging_bytes(bytes),
@@ -97,8 +96,8 @@ struct BackgroundSaver::Impl {
   std::unique_ptr<StepSave> save;  ///< under way
   std::atomic<bool> pieces_are_read{true};
   bool is_publishing = false;
-  Clock::time_point began;
-  Worker worker;  ///< ends before what it works on
+  Stopwatch watch;  ///< since begin()
+  Worker worker;    ///< ends before what it works on
 };
 
 std::size_t BackgroundSaver::staging_bytes(std::span<const TensorLayout> tensors,
@@ -127,7 +126,7 @@ std::int64_t BackgroundSaver::step() const noexcept {
 
 void BackgroundSaver::begin(const SaveRequest& request, comm::Communicator& communicator) {
   FOURFOLD_EXPECT(!is_busy());
-  impl_->began = Impl::Clock::now();
+  impl_->watch = Stopwatch();
   auto save = std::make_unique<StepSave>(impl_->store, request, communicator);
   FOURFOLD_ASSERT(save->own_bytes() <= impl_->staging_bytes);
   const bool is_arriving = save->is_arriving();
@@ -163,8 +162,7 @@ std::optional<SaveReport> BackgroundSaver::poll(comm::Communicator& communicator
   std::unique_ptr<StepSave> save = std::move(impl_->save);  // gone, should anything fail
   agree_on_save(communicator, impl_->worker.take_failure());
   if (impl_->is_publishing) {
-    const std::chrono::duration<double> elapsed = Impl::Clock::now() - impl_->began;
-    return SaveReport{save->folder(), save->payload_bytes(), elapsed.count()};
+    return SaveReport{save->folder(), save->payload_bytes(), impl_->watch.seconds()};
   }
   save->gather(communicator);
   impl_->save = std::move(save);

@@ -332,7 +332,7 @@ AttemptEnd end_not_noted(const telemetry::ExitRecord& left, const Attempt& attem
   }
   return {.unix_s = until_s,
           .code = ExitCode::node_fault,
-          .reason = format_message("no end was noted when the next start of its chain began ({}){}",
+          .reason = format_message("no end was noted when the next start of the run began ({}){}",
                                    why_not_noted(accounted),
                                    is_own ? "" : "; it had not come to its first step"),
           .retry = true};

@@ -3,11 +3,11 @@
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
+#include <fourfold/base/standstill.hpp>
 #include <fourfold/device/range.hpp>
 #include <fourfold/train/checkpoint_writer.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <string>
 #include <utility>
 
@@ -90,7 +90,7 @@ void CheckpointWriter::wait_until_read() const {
 
 void CheckpointWriter::save(const MakeRequest& request, comm::Communicator& world,
                             const OnCommitted& on_committed) {
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   const device::Range range("checkpoint");
   if (!savers_.empty() && !has_free_copy()) {
     log::info(
@@ -102,13 +102,10 @@ void CheckpointWriter::save(const MakeRequest& request, comm::Communicator& worl
   wait_until_read();
   const io::SaveRequest wanted = request(!savers_.empty());
   CommittedStep step{.step = wanted.step, .path = {}};
-  const auto blocked_s = [&] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  };
   if (savers_.empty()) {
     const device::Range writing("write checkpoint");
     const io::SaveReport report = store_.save(wanted, world);
-    step.blocked_s = blocked_s();
+    step.blocked_s = watch.seconds();
     tell(std::move(step), report, on_committed);
     return;
   }
@@ -117,7 +114,7 @@ void CheckpointWriter::save(const MakeRequest& request, comm::Communicator& worl
     const device::Range staging("stage checkpoint");
     saver.begin(wanted, world);
   }
-  step.blocked_s = blocked_s();
+  step.blocked_s = watch.seconds();
   under_way_.push_back({&saver, std::move(step)});
 }
 

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/standstill.hpp>
 #include <fourfold/device/buffer.hpp>
 #include <fourfold/kernels/reduction.hpp>
 #include <fourfold/train/evaluator.hpp>
 
 #include <algorithm>
-#include <chrono>
 
 namespace fourfold::train {
 
@@ -37,7 +37,7 @@ void Evaluator::read_first(device::StreamRef stream) {
 }
 
 Evaluation Evaluator::run(const ForwardPass& model, device::StreamRef stream, const Visit& visit) {
-  const auto begin = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   device::zero(loss_sum_.data(), loss_sum_.bytes(), stream);
   std::int64_t targets = 0;
   for (std::int64_t round = 0; round < plan_.rounds(); ++round) {
@@ -63,7 +63,7 @@ Evaluation Evaluator::run(const ForwardPass& model, device::StreamRef stream, co
   const double sum =
       comm::all_reduce_scalar(mesh_->axis(comm::Axis::pp), stage_sum, comm::ReduceOp::sum);
   targets = comm::all_reduce_scalar(plane, targets, comm::ReduceOp::sum);
-  last_run_s_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  last_run_s_ = watch.seconds();
   return {.loss = targets > 0 ? sum / static_cast<double>(targets) : 0, .targets = targets};
 }
 

@@ -6,12 +6,12 @@
 
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
+#include <fourfold/base/standstill.hpp>
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/device/range.hpp>
 #include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/telemetry/status_file.hpp>
 
-#include <chrono>
 #include <utility>
 
 namespace fourfold::train {
@@ -48,7 +48,10 @@ RunSaves::RunSaves(const runfile::RunConfig& config, std::span<const io::TensorL
   if (!options.rehearses) {
     claim_directory();
     if (world.rank() == 0) {  // any rank that is late stops all
-      save_s_.add(telemetry::longest_save_s_of(telemetry::RunFiles(config.log.dir).status()));
+      // Else a job that is too short for a save as long as that once was would never make a step.
+      save_s_.add(
+          std::min(telemetry::longest_save_s_of(telemetry::RunFiles(config.log.dir).status()),
+                   options.left_s / 4));
     }
   }
   if (!config.checkpoint.fast_dir.empty()) {
@@ -146,10 +149,10 @@ void RunSaves::save(std::int64_t step, const Request& request) {
 
 void RunSaves::save_fast(std::int64_t step, const Request& request) {
   const device::Range range("fast checkpoint");
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   writer_.wait_until_read();
   const auto report = fast_->save(request(false), *world_);
-  fast_save_s_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  fast_save_s_ = watch.seconds();
   if (report) {
     log::info(
         format_message("step {} is in {} ({} MiB, {:.2f} s)", step, config_->checkpoint.fast_dir,

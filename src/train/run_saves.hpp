@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -29,6 +30,8 @@ struct RunSavesOptions {
   io::DoneWith done_with = {};
   /// This rank's, or nullptr: what is committed is noted there.
   telemetry::MetricsLog* metrics = nullptr;
+  /// Of this job. What saves of earlier starts took is held against it: a quarter at most.
+  double left_s = std::numeric_limits<double>::infinity();
   /// Nothing is to be saved: the directory is not taken.
   bool rehearses = false;
 };
@@ -103,7 +106,7 @@ class RunSaves {
   std::int64_t last_step_ = -1;  ///< that is saved, or being written
   LongestOfLast<8> save_s_;      ///< until it was on stable storage; of earlier starts, too
   /// A file system that others share is slow now and then: what is far off is a suspension.
-  double longest_save_s() const noexcept { return save_s_.value(30, 12); }
+  double longest_save_s() const noexcept { return save_s_.value(); }
   double fast_save_s_ = 0;
 };
 

@@ -5,6 +5,7 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
+#include <fourfold/base/standstill.hpp>
 #include <fourfold/base/text.hpp>
 #include <fourfold/io/fence.hpp>
 #include <fourfold/telemetry/human_text.hpp>
@@ -148,7 +149,7 @@ StopReason StopRequest::local_reason(bool first_rank, double needed_s) const {
            : is_termination                                          ? StopReason::termination
                                                                      : StopReason::signal;
   }
-  if (left_s < needed_s && (left_s >= 0 || unix_time_s() >= overdue_until_unix_s_)) {
+  if (left_s < needed_s && unix_time_s() >= end_unknown_until_unix_s_) {
     return StopReason::deadline;
   }
   if (first_rank && is_stop_asked_for(run_directory_)) {
@@ -201,18 +202,19 @@ std::optional<std::int64_t> StopRequest::moved_end(double needed_s) {
   return end && static_cast<double>(*end) > *deadline_unix_s_ ? end : std::nullopt;
 }
 
-void StopRequest::look_for_overdue(double needed_s) {
+void StopRequest::look_for_standstill() {
   constexpr double until_told_s = 15;
-  const double now_s = unix_time_s();
-  if (deadline_unix_s_ && now_s > *deadline_unix_s_ && had_time_) {
-    overdue_until_unix_s_ = now_s + until_told_s;
+  constexpr double least_s = 1;
+  if (const double total_s = StandstillWatch::total_s(); total_s > stood_still_s_ + least_s) {
+    stood_still_s_ = total_s;
+    end_unknown_until_unix_s_ = unix_time_s() + until_told_s;
+    look_again_unix_s_ = 0;
   }
-  had_time_ = !deadline_unix_s_ || *deadline_unix_s_ - now_s >= needed_s;
 }
 
 void StopRequest::begin_poll(comm::Communicator& world, double needed_s) {
   const bool first_rank = world.rank() == 0;
-  look_for_overdue(needed_s);
+  look_for_standstill();
   std::int64_t moved_end_unix_s = 0;
   if (const auto end = first_rank && deadline_unix_s_ ? moved_end(needed_s) : std::nullopt) {
     moved_end_unix_s = *end;

@@ -11,6 +11,7 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
+#include <fourfold/base/standstill.hpp>
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/comm/flight_recorder.hpp>
 #include <fourfold/device/device.hpp>
@@ -25,21 +26,12 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
+#include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace fourfold::train {
 namespace {
-
-class Stopwatch {
- public:
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
-
- private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
 
 std::unique_ptr<data::TokenDataset> open_validation(const runfile::RunConfig& config) {
   if (config.data.validation.empty()) {
@@ -47,6 +39,12 @@ std::unique_ptr<data::TokenDataset> open_validation(const runfile::RunConfig& co
   }
   return std::make_unique<data::TokenDataset>(
       config.data.validation, dataset_options(config, data::TokenDataset::Order::sequential));
+}
+
+/// Of this job.
+double left_s(const TrainerOptions& options) {
+  return options.deadline_unix_s ? std::max(0.0, *options.deadline_unix_s - unix_time_s())
+                                 : std::numeric_limits<double>::infinity();
 }
 
 /// What does not fit the mesh is told with its place in the run file.
@@ -109,6 +107,7 @@ Trainer::Trainer(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
                                       RunSavesOptions{.rank_hosts = options.facts.rank_hosts,
                                                       .done_with = done_with,
                                                       .metrics = metrics,
+                                                      .left_s = left_s(options),
                                                       .rehearses = options.rehearses});
   resume_or_initialise(options);
   read_first_batches(progress_);

@@ -255,10 +255,11 @@ expect test "$(nodes_for 5 FOURFOLD_TASKS_PER_NODE=4)" = '--ntasks-per-node=4 --
 
 # Signals to the script and all that it runs, as scancel --full sends them, at each moment of a start: before there is a step they
 # are kept, and the run is not launched; when the step has ended they do not keep its end from being noted. With a controller that
-# does not mind, a site file that is disturbed, and a program that takes its time.
+# does not mind, a site file that goes elsewhere and is disturbed there, and a program that takes its time.
 cat >bin/slow <<'END'
 #!/bin/bash
 echo "$*" >>"$work/asked_for"
+[[ $PWD == "$work" ]] || echo "elsewhere: $PWD" >>"$work/asked_for"
 case "$1 $2" in
   'job begin') touch "$work/stage-begin" && sleep 0.7 && printf 'start\nall\n' ;;
   'job end') touch "$work/stage-end" && sleep 0.7 && echo 'again n9' && exit 75 ;;
@@ -268,7 +269,7 @@ cat >bin/srun <<'END'
 #!/bin/bash
 exit 75
 END
-printf 'touch "$work/stage-site"; sleep 0.7\n' >slow.sh
+printf 'cd /; touch "$work/stage-site"; sleep 0.7\n' >slow.sh
 chmod +x bin/slow bin/srun
 job 40 'JobName=plain' "${plain[@]}"
 for signal in USR1 USR2 TERM; do
@@ -293,6 +294,7 @@ for signal in USR1 USR2 TERM; do
       expect grep -qx "job end run.toml --stopped-by SIG$signal" asked_for
     fi
     expect test "$(grep -c '^job' asked_for)" -eq 2
+    expect_exit 1 grep elsewhere asked_for
   done
 done
 # One that fails by itself is not read again for that, nor without end.
@@ -379,6 +381,34 @@ rm -f is_back
 comes_back=not_back expect_exit 85 cannot '' vanishes
 expect_stdout 'vanishes job end cannot be run (code 137): how the run has ended the next start notes'
 expect_stdout 'outcome: again, exit code 85'
+
+# A code that a shell might give is fourfold's where it has answered, and no reason to ask again.
+printf '#!/bin/bash\ncase "$1 $2" in "job begin") printf "start\\nall\\n" ;; "job end") echo stop && exit 137 ;; esac\n' >bin/killed_run
+chmod +x bin/killed_run
+expect_exit 137 cannot '' killed_run
+expect_stdout 'outcome: stop, exit code 137'
+SLURM_JOB_ID=40 expect_told '140 stop' eval 'told_to_stop=SIGUSR2; in_peace bash -c "echo stop; exit 140"; echo "$? $answer"'
+# The folder of the run, which has what a later start goes on with, is not on this node: another one may have it.
+expect_exit 78 cannot 'fourfold-run-file=/no/log/submitted/40/run.toml' "$work/none"
+expect_stdout '[job 40] n1 does not have /no/log, where what this job trains is kept (a file system that is not mounted?)'
+expect grep -qx 'requeue 40' orders
+expect grep -qx 'update JobId=40 Comment=fourfold-not-run=1 fourfold-run-file=/no/log/submitted/40/run.toml' orders
+expect_no_stdout 'job begin'
+# Where nobody answers which file that is, `job begin` looks for it.
+rm -f answers/job-40
+printf '#!/bin/bash\necho "$*" >"$work/begun" && exit 85\n' >bin/looks
+chmod +x bin/looks
+expect_exit 85 env SLURM_JOB_ID=40 SLURM_RESTART_COUNT=1 FOURFOLD_ASK_S=1 FOURFOLD_REQUEUE=0 FOURFOLD=looks FOURFOLD_SLURM="$slurm" bash "$slurm/train.sbatch" run.toml
+expect grep -qx 'job begin --later-start --tell-files run.toml' begun
+expect_stdout 'outcome: again, exit code 85'
+job 40 'JobName=plain' "${plain[@]}"
+# Nodes are dealt out to ranks as Slurm has them, not as their names sort: each keeps what the one before it wrote.
+expect_told $'n9\nn10' hosts_in_order n9,n10,n9
+FOURFOLD_RESTARTS_INSIDE=1 SLURM_JOB_ID=7 expect_told n2,n11 eval 'SLURM_JOB_NODELIST=n1,n2,n11 nodes_used=(n1 n2 n10 n11); nodes_to_use 2'
+job 41 'JobName=plain' "${plain[@]}"
+sed -i 's/NodeList=n\[1-2\]/NodeList=n9,n10,n11/' answers/job-41
+FOURFOLD_RESTARTS_INSIDE=1 SLURM_JOB_ID=41 expect_told "[job 41] going on inside the job, on what is left of it: n9,n11
+n9,n11 n10" eval 'take_nodes_left n10; echo "$SLURM_JOB_NODELIST $nodes_left_out"'
 
 # What becomes of the next job meanwhile is read at the end, the newest: one that was found, one that Slurm forgot, another one, none.
 cat >next.bash <<END

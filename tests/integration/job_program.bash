@@ -210,6 +210,14 @@ lines = [json.loads(line) for line in open("bad/attempts.jsonl")]
 assert [(one["event"], one["job"]) for one in lines] == [("begin", "54"), ("end", "54"), ("refused", "55")] and lines[1]["code"] == 65, lines'
 unset FOURFOLD_CHAIN
 
+# A dry run is not done again, whatever has ended it.
+for code in 0 78 137; do
+  SLURM_JOB_ID=62 expect_exit "${code/137/85}" "$fourfold" job end run.toml --set log.dir=dry --dry-run --launcher-code "$code"
+  if [[ $code == 0 ]]; then expect_stdout finished; else expect_stdout stop; fi
+done
+expect_stderr 'the dry run has said nothing of its end (the launcher ended with code 137'
+expect test ! -e dry
+
 # A job that was told to stop before it had launched anything goes on later.
 SLURM_JOB_ID=61 expect_exit 0 "$fourfold" job begin run.toml --set log.dir=early
 SLURM_JOB_ID=61 expect_exit 75 "$fourfold" job end run.toml --set log.dir=early --stopped-by SIGUSR2
@@ -235,6 +243,20 @@ rm mine.toml
 SLURM_JOB_ID=71 SLURM_RESTART_COUNT=2 expect_exit 0 "$fourfold" job begin mine.toml --kept-run-file "$copy"
 expect_stdout "$copy"
 SLURM_JOB_ID=71 SLURM_RESTART_COUNT=2 expect_exit 85 "$fourfold" job end mine.toml --kept-run-file "$copy" --launcher-code 137
+# Where Slurm does not say which copy that is, it is looked for where the run file's log.dir is by now; nothing is begun in another run's.
+sed 's/^hidden = .*/hidden = 48/' as_it_was.toml >mine.toml
+SLURM_JOB_ID=71 SLURM_RESTART_COUNT=3 expect_exit 0 "$fourfold" job begin mine.toml --later-start --stuck-after 0
+expect_stdout "$copy"
+SLURM_JOB_ID=71 SLURM_RESTART_COUNT=3 expect_exit 85 "$fourfold" job end mine.toml --kept-run-file "$copy" --launcher-code 137
+sed -i 's/^dir = .*/dir = "another"/' mine.toml
+for make in true 'mkdir another' 'cp kept/attempts.jsonl another'; do
+  $make
+  SLURM_JOB_ID=70 SLURM_RESTART_COUNT=1 expect_exit 85 "$fourfold" job begin mine.toml --later-start --stuck-after 0
+  expect_no_stdout start
+  expect_stderr "Slurm does not say which run file this job goes on with, and in $PWD/another, the log.dir of mine.toml by now, no earlier start of it began"
+  expect test ! -e another/submitted
+done
+expect cmp kept/attempts.jsonl another/attempts.jsonl
 # Another run file in the same job is another run; so is one that a person has mended before the same start tries again.
 sed 's/^hidden = .*/hidden = 64/' as_it_was.toml >second.toml
 SLURM_JOB_ID=76 expect_exit 0 "$fourfold" job begin as_it_was.toml
@@ -274,6 +296,9 @@ expect_stdout finished
 SLURM_JOB_ID=83 expect_exit 0 "$fourfold" job begin over.toml
 expect_stdout start
 expect cmp over.toml over/submitted/sweep-2-2/run.toml
+# A launcher that has started nothing of that (`srun --mpi=list`) has not finished it, whatever FINISHED says of fewer steps.
+SLURM_JOB_ID=83 expect_exit 78 "$fourfold" job end over.toml --kept-run-file over/submitted/sweep-2-2/run.toml --launcher-code 0
+expect_stdout stop
 unset FOURFOLD_CHAIN
 # A copy of the run's folder is no run: its kept run file trains where it lay.
 cp -r over copied

@@ -442,6 +442,21 @@ says late/exit.json checkpoint "''"
 says late/exit.json reason "'stopped before the first step: time limit'"
 says late/exit.json retry True
 
+# Suspended in an evaluation, with an end that is near: that is no time that the next one takes.
+FOURFOLD_DEADLINE=$(($(date +%s) + 34)) start_long suspended --set train.eval_every_steps=1 --set train.eval_batches=0
+send STOP suspended
+sleep 16
+records=$(wc -l <suspended/metrics.jsonl)
+send CONT suspended
+for _ in $(seq 50); do
+  [[ $(wc -l <suspended/metrics.jsonl) -le $((records + 20)) ]] || break
+  sleep 0.1
+done
+expect test "$(wc -l <suspended/metrics.jsonl)" -gt "$((records + 20))"
+send TERM suspended
+expect_end 75
+says suspended/exit.json reason "'saved and stopped: SIGTERM (cancelled, preempted or requeued)'"
+
 # SIGTERM: save after the step, code 75, and the run goes on later.
 start_long long
 send TERM long

@@ -206,6 +206,9 @@ expect_stdout '#SBATCH --nodes=2-9'
 expect_exit 0 "$fourfold" submit run.toml --nodes 1 --tasks-per-node 1 --set log.dir=wide --sbatch=--mem=100T
 expect_stderr '--mem=100T: nodes of partition test have as little as'
 FOURFOLD_STUCK_AFTER=x refused 64 'FOURFOLD_STUCK_AFTER=x is not a whole number' --nodes 1 --tasks-per-node 1
+FOURFOLD_STUCK_AFTER=08 refused 64 'FOURFOLD_STUCK_AFTER=08 is not a whole number' --nodes 1 --tasks-per-node 1
+FOURFOLD_MOST_STARTS=10000000000 refused 64 'is not a whole number' --nodes 1 --tasks-per-node 1
+FOURFOLD_REQUEUE=yes refused 64 'FOURFOLD_REQUEUE=yes is not 0 or 1' --nodes 1 --tasks-per-node 1
 refused 64 '--sbatch=--no-requeue and --requeue contradict each other' --nodes 1 --tasks-per-node 1 --requeue --sbatch=--no-requeue
 refused 78 'partition test has 4' --nodes 5 --tasks-per-node 1
 refused 78 'have 2 CPUs' --nodes 2 --tasks-per-node 4

@@ -137,16 +137,38 @@ expect grep -q 'no successor could be submitted (how this job was submitted is n
 rm away/now
 until_holds 30 has_next direct || complain "no successor comes: $(cat "direct-$job.log")"
 next=$(pending_of direct)
-# In the first moments of the next one: which run it goes on with nobody says, and the run file may be another run's by now.
+# In the first moments of the next one: which run it goes on with nobody says, and its log.dir does, whatever else its user has made of the run file.
 expect scontrol hold "$next"
 expect scancel --signal=USR2 "$job"
 expect_job "$job" 60 FAILED 75
+cp run.toml as_it_was.toml
+sed -i 's/^lr = .*/lr = 7e-3/' run.toml
+touch away/now
+expect scontrol release "$next"
+until_holds 90 grep -q 'resumed from' "direct-$next.log" || complain "job $next does not go on: $(cat "direct-$next.log")"
+expect grep -q 'Slurm does not say which run file this job goes on with: it is looked for in log.dir' "direct-$next.log"
+expect grep -q 'run.toml has changed since it was submitted' "direct-$next.log"
+rm away/now
+cp as_it_was.toml run.toml
+expect scancel --name=direct
+until_holds 60 no_jobs_of direct || complain "jobs are left: $(squeue)"
+# Where that is another run's by now, nothing is started in it.
+sed -i 's/^dir = .*/dir = "first"/' run.toml
+job=$(PATH=$PWD/away:$PATH FOURFOLD_ASK_S=5 FOURFOLD_ASK_AGAIN_S=5 sbatch --parsable --nodes=1 --ntasks=1 --time=5 --job-name=moves "$slurm/chain.sbatch" run.toml \
+  --set train.steps=1000000)
+until_holds 60 has_steps first 5 || complain "the first job does not train: $(squeue; cat moves-*.log)"
+next=$(pending_of moves)
+expect scontrol hold "$next"
+expect scancel --signal=USR2 "$job"
+expect_job "$job" 60 FAILED 75
+sed -i 's/^dir = .*/dir = "second"/' run.toml
 touch away/now
 expect scontrol release "$next"
 expect_job "$next" 120 FAILED 85
-expect grep -q 'Slurm does not say which run file this job goes on with' "direct-$next.log"
+expect grep -q "in $PWD/second, the log.dir of run.toml by now, no earlier start of it began" "moves-$next.log"
 rm away/now
-expect test "$(grep -c '"event":"begin"' direct/attempts.jsonl)" -eq 1
+expect test ! -e second
+cp as_it_was.toml run.toml
 # What it was to go on with is gone.
 job=$(direct lost_run)
 until_holds 60 has_steps lost_run 5 || complain "the first job does not train: $(squeue; cat lost_run-*.log)"

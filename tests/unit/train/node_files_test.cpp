@@ -81,3 +81,20 @@ TEST_CASE("what nobody can read, and what is no file's fault, is told as it is",
   CHECK(found(3, {0, 1, 2, 3, 4, 5}).hosts.empty());
   CHECK(found(3, {2}, ExitCode::internal).hosts.empty());
 }
+
+TEST_CASE(
+    "a folder is elsewhere where its file system is of another kind, and it is another folder",
+    "[node_files]") {
+  using fourfold::train_program::FolderPlace;
+  using fourfold::train_program::is_elsewhere;
+  constexpr FolderPlace nfs{.kind = 0x6969, .inode = 7};
+  constexpr FolderPlace served{.kind = 0xEF53, .inode = 7};  // by this host
+  constexpr FolderPlace own{.kind = 0xEF53, .inode = 8};
+  CHECK_FALSE(is_elsewhere(nfs, std::vector{nfs, nfs, served}));
+  CHECK_FALSE(is_elsewhere(served, std::vector{nfs, nfs, served}));
+  CHECK(is_elsewhere(own, std::vector{nfs, nfs, own}));
+  CHECK_FALSE(is_elsewhere(nfs, std::vector{nfs, nfs, own}));
+  CHECK_FALSE(is_elsewhere(own, std::vector{nfs, nfs, own, own}));
+  CHECK_FALSE(is_elsewhere(own, std::vector<FolderPlace>{{}, {}, own}));  // nobody can say
+  CHECK_FALSE(is_elsewhere(own, std::vector{own}));
+}

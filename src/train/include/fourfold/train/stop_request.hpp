@@ -82,9 +82,9 @@ class StopRequest {
   StopReason local_reason(bool first_rank, double needed_s) const;
   bool takes_save_file();
   std::optional<std::int64_t> moved_end(double needed_s);
-  /// An end that is over, and was not near at the last poll: the job stood still, suspended, and
-  /// Slurm has moved its end by as long. Who tells of that needs a few seconds.
-  void look_for_overdue(double needed_s);
+  /// Where the job stood still since the last poll, suspended, Slurm has moved its end by as long.
+  /// Who tells of that needs a few seconds.
+  void look_for_standstill();
 
   std::filesystem::path run_directory_;
   std::optional<double> deadline_unix_s_;
@@ -92,8 +92,8 @@ class StopRequest {
   double warning_s_ = usual_warning_s;
   bool save_file_stays_ = false;  ///< it cannot be removed, and was obeyed
   double look_again_unix_s_ = 0;  ///< for a job's end that was moved
-  bool had_time_ = false;         ///< at the last poll
-  double overdue_until_unix_s_ = 0;
+  double stood_still_s_ = 0;      ///< up to the last poll
+  double end_unknown_until_unix_s_ = 0;
   std::array<std::int64_t, 2> reduced_{};  ///< what this rank asks and a moved end; then of all
   comm::Work reduction_;
 };
