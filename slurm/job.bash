@@ -134,6 +134,9 @@ if [[ -z $own_facts && -n $own_number ]] && ! { [[ $comment_is_known == 1 ]] && 
   say "Slurm does not say what this job is: its end is not known, nor how often it was restarted"
 fi
 kept_run=$(kept_run_in "$own_comment")
+# The job before this one could not tell it.
+[[ ${FOURFOLD_LATER_START-} != 1 || -n $kept_run ]] || later_start=1
+unset FOURFOLD_LATER_START
 needs_log_dir "$kept_run"
 times_not_run=$(count_in "$own_comment") # starts in a row before this one
 
@@ -244,12 +247,16 @@ note_end() {
   return "$code"
 }
 
+# tell_next FILE: the next job of the chain goes on with it.
+# shellcheck disable=SC2034  # told_next: for successor.bash
+tell_next() { note_run "$next" "$1" && told_next=$next; }
+
 # take_run_file NAME FILE ARGUMENT...: sets `taken`, the arguments with FILE in place of the first that is NAME. This job goes on
 # with FILE then, whenever it starts again, and so does the next one of its chain.
 take_run_file() {
   local name=$1 one
   [[ $kept_run == "$2" ]] || note_run "$own_number" "$2"
-  [[ -z ${next-} || -n ${cluster-} ]] || note_run "$next" "$2"
+  [[ -z ${next-} || -n ${cluster-} ]] || tell_next "$2"
   kept_run=$2 taken=()
   # Of an array, what this task's line says, too.
   # shellcheck disable=SC2154  # options: of array.sbatch
@@ -271,10 +278,19 @@ start_run() {
   in_peace "$FOURFOLD" job begin ${kept_run:+--kept-run-file "$kept_run"} ${no_next:+--no-next "$no_next"} \
     ${later_start:+--later-start} --tell-files "$@" || {
     code=$? outcome=stop
-    [[ $code != 85 ]] || outcome=again # Slurm does not say which run: it may, later
+    if [[ $code == 85 ]]; then # it is not known which run: Slurm may say it by now, or later
+      own_comment=$(deaf && comment_of "$own_number") && kept_run=$(kept_run_in "$own_comment") || kept_run=''
+      if [[ -n $later_start && -n $kept_run ]]; then
+        later_start=''
+        start_run "$@"
+        return
+      fi
+      outcome=again
+    fi
     if [[ -n $(job_answer superseded <<<"$answer") ]]; then outcome=superseded; else not_run "$code"; fi
     return "$code"
   }
+  later_start=''
   if [[ -n $times_not_run && $times_not_run != 0 ]]; then
     note_not_run "$own_number" 0
     times_not_run=0
@@ -358,7 +374,7 @@ train_job() {
     fi
     code=$now
     failed+=${bad_nodes:+${failed:+,}$bad_nodes}
-    [[ $outcome == again && -z $starts_not_run && ($code == 85 || $code == 86) ]] || break
+    [[ $outcome == again && -z $starts_not_run && -z $later_start && ($code == 85 || $code == 86) ]] || break
     may_restart_inside "$code" || break
     take_nodes_left "$failed" || break
     export FOURFOLD_LAUNCH=$((++launches))

@@ -150,10 +150,10 @@ needs_log_dir() {
     sleep "$pause"
     [[ ! -e $folder ]] || return 0
   done
-  say "${SLURMD_NODENAME:-this node} does not have $folder, where what this job trains is kept (a file system that is not mounted?)"
+  say "${SLURMD_NODENAME:-this node} does not have $folder, where what this job trains is kept (a file system that is not mounted? where you have removed it, submit anew)"
   trap '' TERM USR1 USR2 # of the requeue
-  # shellcheck disable=SC2154  # told_to_stop: of job.bash
-  [[ -z ${SLURM_JOB_ID-} || -z ${SLURMD_NODENAME-} || $told_to_stop == SIGTERM ]] || go_elsewhere "$SLURM_JOB_ID" "$SLURMD_NODENAME"
+  # shellcheck disable=SC2154  # told_to_stop, own_number: of job.bash
+  [[ -z $own_number || -z ${SLURMD_NODENAME-} || $told_to_stop == SIGTERM || ${FOURFOLD_REQUEUE-} == 0 ]] || go_elsewhere "$own_number" "$SLURMD_NODENAME"
   exit 78
 }
 
@@ -164,8 +164,10 @@ kept_run_in() { sed -n "s|^.*$run_mark||p" <<<"$1"; }
 note_run() {
   local before answer errors
   before=$(comment_of "$1" | sed "s| *$run_mark.*||")
-  ask scontrol update "JobId=$1" "Comment=${before:+$before }$run_mark$2" ||
+  ask scontrol update "JobId=$1" "Comment=${before:+$before }$run_mark$2" || {
     say "job $1 could not be told its run file ($errors): it reads log.dir in the one that it was submitted with"
+    return 1
+  }
 }
 
 # note_not_run JOB COUNT: so many starts in a row, of this job or before it, could not run the program (not_run, and elsewhere.bash).

@@ -5,7 +5,7 @@
 # shellcheck disable=SC2154  # link, most, by_script, successor, own_script: of chain.sbatch
 
 node_count_at_begin=${SLURM_JOB_NUM_NODES-} tasks_at_begin=${SLURM_NTASKS-} # a restart inside the job makes them fewer
-next='' cluster='' no_next='' head_of_next='' may_go_on=0 seeing=''
+next='' cluster='' told_next='' no_next='' head_of_next='' may_go_on=0 seeing=''
 again_s=$(seconds_in FOURFOLD_ASK_AGAIN_S 600) look_s=$(seconds_in FOURFOLD_LOOK_AGAIN_S 60) settle_s=$(seconds_in FOURFOLD_SETTLE_S 15)
 prefer_s=$(seconds_in FOURFOLD_PREFER_S 60)
 cancelled='this job was cancelled before another one was queued'
@@ -13,7 +13,8 @@ cancelled='this job was cancelled before another one was queued'
 # ask_sbatch OPTION...: another job of this chain, after this one, with these options of sbatch beside its own; `answer` and `errors` as ask_for.
 ask_sbatch() {
   [[ ${successor[0]} == bash ]] || set -- sbatch --parsable --export=ALL "${own_options[@]}" "$@"
-  FOURFOLD_PREVIOUS=$SLURM_JOB_ID FOURFOLD_LINK=$((link + 1)) FOURFOLD_EXCLUDE=${exclude-} FOURFOLD_MOST_STARTS=$most FOURFOLD_SCRIPT=${own_script-} ask_for $((5 * ask_s)) "$@" "${successor[@]}"
+  # shellcheck disable=SC2154  # later_start, told_next: of job.bash
+  FOURFOLD_LATER_START=$later_start FOURFOLD_PREVIOUS=$SLURM_JOB_ID FOURFOLD_LINK=$((link + 1)) FOURFOLD_EXCLUDE=${exclude-} FOURFOLD_MOST_STARTS=$most FOURFOLD_SCRIPT=${own_script-} ask_for $((5 * ask_s)) "$@" "${successor[@]}"
 }
 
 # take_own_options: how the job of a chain was submitted that no script of its own can submit again: what Slurm says of it.
@@ -131,7 +132,7 @@ see_to_next() {
 # before_end: unless no other start makes sense, there is a next job before this one ends, if there can be one; one that somebody has
 # cancelled is not replaced. Reads `outcome`.
 before_end() {
-  local i was=$next
+  local i
   if [[ -n $seeing ]]; then
     echo ended >&"$to_it"
     until wait "$seeing" || ! kill -0 "$seeing" 2>/dev/null; do :; done
@@ -159,7 +160,7 @@ before_end() {
       [[ $i == 3 ]] || sleep 3
     done
   fi
-  [[ -z $next || $next == "$was" || -n $cluster || -z $kept_run ]] || note_run "$next" "$kept_run"
+  [[ -z $next || $next == "$told_next" || -n $cluster || -z $kept_run ]] || tell_next "$kept_run"
 }
 
 # begin_later JOB SECONDS: it begins no sooner than so long after now, or than its user has told.

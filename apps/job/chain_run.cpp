@@ -55,19 +55,41 @@ void refuse_gone(const fs::path& run_file) {
   }
 }
 
-/// A run file that its user has changed since the first start may be that of another run.
-void refuse_other_run(const Request& request, const batch::AttemptRecords& records,
-                      const batch::Attempt& start, const fs::path& log_dir) {
-  if (request.is_later && batch::newest_of_chain(records.attempts, start.chain) == nullptr) {
-    throw UserError(ExitCode::node_fault,
-                    format_message("Slurm does not say which run file this job goes on with, and "
-                                   "in {}, the log.dir of {} by now, no earlier start of it began: "
-                                   "nothing is started",
-                                   log_dir.string(), request.run_file));
+[[noreturn]] void refuse_unknown(const std::string& why) {
+  throw UserError(ExitCode::node_fault,
+                  format_message("Slurm does not say which run file this job goes on with, and {}: "
+                                 "nothing is started",
+                                 why));
+}
+
+/// Of a later start of which Slurm does not say it: what the one before it went on with. A run file
+/// that its user has changed since may be that of another run. @return nothing where none was kept
+std::optional<batch::KeptRun> kept_run_of_chain(const Request& request,
+                                                const batch::Attempt& start) {
+  fs::path log_dir;
+  try {
+    log_dir = whole_path(runfile::log_dir_of(request.run_file, request.overrides));
+  } catch (const UserError& error) {  // removed, or half saved
+    refuse_unknown(error.what());
   }
+  const batch::AttemptRecords records =
+      batch::AttemptLog(telemetry::RunFiles(log_dir).attempts()).read();
+  const batch::Attempt* const last = batch::newest_of_chain(records.attempts, start.chain);
+  if (last == nullptr) {
+    refuse_unknown(format_message("in {}, the log.dir of {} by now, no earlier start of it began",
+                                  log_dir.string(), request.run_file));
+  }
+  if (last->run_file.empty()) {
+    return std::nullopt;
+  }
+  refuse_gone(last->run_file);
+  return batch::kept_run_of(last->run_file);
 }
 
 std::optional<batch::KeptRun> kept_run(const Request& request, const batch::Attempt& start) {
+  if (request.is_later && request.kept_run_file.empty()) {
+    return kept_run_of_chain(request, start);
+  }
   const std::string named = named_run_file(request);
   refuse_gone(named);
   auto kept = batch::kept_run_of(named);
@@ -77,7 +99,6 @@ std::optional<batch::KeptRun> kept_run(const Request& request, const batch::Atte
   const fs::path log_dir = whole_path(runfile::log_dir_of(named, request.overrides));
   const batch::AttemptRecords records =
       batch::AttemptLog(telemetry::RunFiles(log_dir).attempts()).read();
-  refuse_other_run(request, records, start, log_dir);
   // A second one in the same start of a job is a person's, who may have mended the run file.
   return records.find(start.start()) != nullptr || is_over(records.attempts, start)
              ? std::nullopt

@@ -171,7 +171,7 @@ ExitCode end_rehearsal(const Request& request) {
       format_message("the dry run has said nothing of its end (the launcher ended with code "
                      "{}: killed, or not there)",
                      request.launcher_code));
-  return ExitCode::node_fault;
+  return ExitCode::config;  // no code with which sites put jobs back into the queue
 }
 
 }  // namespace

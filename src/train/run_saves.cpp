@@ -48,10 +48,11 @@ RunSaves::RunSaves(const runfile::RunConfig& config, std::span<const io::TensorL
   if (!options.rehearses) {
     claim_directory();
     if (world.rank() == 0) {  // any rank that is late stops all
-      // Else a job that is too short for a save as long as that once was would never make a step.
-      save_s_.add(
-          std::min(telemetry::longest_save_s_of(telemetry::RunFiles(config.log.dir).status()),
-                   options.left_s / 4));
+      earlier_save_s_ = telemetry::longest_save_s_of(telemetry::RunFiles(config.log.dir).status());
+      if (time_needed_s({.save_s = earlier_save_s_, .margin_s = config.checkpoint.margin_s}) >
+          options.left_s) {  // such a job would never make a step
+        earlier_save_s_ = options.left_s / 4;
+      }
     }
   }
   if (!config.checkpoint.fast_dir.empty()) {
@@ -184,7 +185,7 @@ void RunSaves::end() {
 }
 
 void RunSaves::add_to(TimesSoFar& times, std::int64_t next_step) const {
-  times.save_s = longest_save_s();
+  times.save_s = std::max(longest_save_s(), earlier_save_s_);
   times.saves_under_way = writer_.saves_under_way();
   times.save_bytes = bytes_per_rank(layouts_, world_->size());
   times.fast_save_due = is_fast_due_at(next_step);

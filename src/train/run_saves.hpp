@@ -30,7 +30,7 @@ struct RunSavesOptions {
   io::DoneWith done_with = {};
   /// This rank's, or nullptr: what is committed is noted there.
   telemetry::MetricsLog* metrics = nullptr;
-  /// Of this job. What saves of earlier starts took is held against it: a quarter at most.
+  /// Of this job. A save of an earlier start that it has no room for counts as a quarter of it.
   double left_s = std::numeric_limits<double>::infinity();
   /// Nothing is to be saved: the directory is not taken.
   bool rehearses = false;
@@ -104,9 +104,10 @@ class RunSaves {
   bool rehearses_;
   std::filesystem::path newest_;
   std::int64_t last_step_ = -1;  ///< that is saved, or being written
-  LongestOfLast<8> save_s_;      ///< until it was on stable storage; of earlier starts, too
-  /// A file system that others share is slow now and then: what is far off is a suspension.
-  double longest_save_s() const noexcept { return save_s_.value(); }
+  LongestOfLast<8> save_s_;      ///< until it was on stable storage
+  double earlier_save_s_ = 0;    ///< the longest that the start before this one has told
+  /// A file system that others share is slow now and then.
+  double longest_save_s() const noexcept { return save_s_.value(30, 12); }
   double fast_save_s_ = 0;
 };
 

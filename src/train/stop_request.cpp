@@ -130,11 +130,12 @@ bool StopSignals::was_asked() noexcept {
 }
 
 StopRequest::StopRequest(std::filesystem::path run_directory, std::optional<double> deadline_unix_s,
-                         std::function<bool()> holds_run, double warning_s)
+                         std::function<bool()> holds_run, double warning_s, double suspension_s)
     : run_directory_(std::move(run_directory)),
       deadline_unix_s_(deadline_unix_s),
       holds_run_(std::move(holds_run)),
-      warning_s_(warning_s) {}
+      warning_s_(warning_s),
+      suspension_s_(suspension_s) {}
 
 StopReason StopRequest::local_reason(bool first_rank, double needed_s) const {
   if (first_rank && holds_run_ && !holds_run_()) {
@@ -204,9 +205,9 @@ std::optional<std::int64_t> StopRequest::moved_end(double needed_s) {
 
 void StopRequest::look_for_standstill() {
   constexpr double until_told_s = 15;
-  constexpr double least_s = 1;
-  if (const double total_s = StandstillWatch::total_s(); total_s > stood_still_s_ + least_s) {
-    stood_still_s_ = total_s;
+  const double total_s = StandstillWatch::total_s();
+  const double since_s = total_s - std::exchange(stood_still_s_, total_s);
+  if (since_s >= suspension_s_) {
     end_unknown_until_unix_s_ = unix_time_s() + until_told_s;
     look_again_unix_s_ = 0;
   }

@@ -390,7 +390,7 @@ expect_stdout 'outcome: stop, exit code 137'
 SLURM_JOB_ID=40 expect_told '140 stop' eval 'told_to_stop=SIGUSR2; in_peace bash -c "echo stop; exit 140"; echo "$? $answer"'
 # The folder of the run, which has what a later start goes on with, is not on this node: another one may have it.
 expect_exit 78 cannot 'fourfold-run-file=/no/log/submitted/40/run.toml' "$work/none"
-expect_stdout '[job 40] n1 does not have /no/log, where what this job trains is kept (a file system that is not mounted?)'
+expect_stdout '[job 40] n1 does not have /no/log, where what this job trains is kept (a file system that is not mounted? where you have removed it, submit anew)'
 expect grep -qx 'requeue 40' orders
 expect grep -qx 'update JobId=40 Comment=fourfold-not-run=1 fourfold-run-file=/no/log/submitted/40/run.toml' orders
 expect_no_stdout 'job begin'
@@ -401,6 +401,24 @@ chmod +x bin/looks
 expect_exit 85 env SLURM_JOB_ID=40 SLURM_RESTART_COUNT=1 FOURFOLD_ASK_S=1 FOURFOLD_REQUEUE=0 FOURFOLD=looks FOURFOLD_SLURM="$slurm" bash "$slurm/train.sbatch" run.toml
 expect grep -qx 'job begin --later-start --tell-files run.toml' begun
 expect_stdout 'outcome: again, exit code 85'
+# So does the next job of such a chain, which nobody has told; where Slurm says it by then, that counts.
+for comment in '' 'Comment=fourfold-run-file=/tmp/submitted/40/run.toml '; do
+  rm -f answers/job-40 begun
+  job 40 'JobName=plain' "${plain[@]}" "$comment"
+  expect_exit 85 env SLURM_JOB_ID=40 FOURFOLD_LATER_START=1 FOURFOLD_REQUEUE=0 FOURFOLD=looks FOURFOLD_SLURM="$slurm" bash "$slurm/train.sbatch" run.toml
+  told=--later-start
+  [[ -z $comment ]] || told='--kept-run-file /tmp/submitted/40/run.toml'
+  expect grep -qx "job begin $told --tell-files run.toml" begun
+done
+# One that has learned it meanwhile begins at once.
+printf '#!/bin/bash\necho "$*" >>"$work/begun"\ncp "$work/later" "$work/answers/job-40"\nexit 85\n' >bin/looks
+rm -f begun && mv answers/job-40 later
+expect_exit 85 env SLURM_JOB_ID=40 SLURM_RESTART_COUNT=1 FOURFOLD_ASK_S=1 FOURFOLD_REQUEUE=0 FOURFOLD=looks FOURFOLD_SLURM="$slurm" bash "$slurm/train.sbatch" run.toml
+expect test "$(<begun)" = $'job begin --later-start --tell-files run.toml\njob begin --kept-run-file /tmp/submitted/40/run.toml --tell-files run.toml'
+# A task of an array does not take what its line says by now.
+rm -f answers/job-40
+expect_exit 85 env SLURM_JOB_ID=40 SLURM_ARRAY_TASK_ID=1 SLURM_RESTART_COUNT=1 FOURFOLD_ASK_S=1 FOURFOLD=looks FOURFOLD_SLURM="$slurm" bash "$slurm/array.sbatch" sweep.txt run.toml
+expect_stdout 'Slurm does not say which line of the sweep this task began with'
 job 40 'JobName=plain' "${plain[@]}"
 # Nodes are dealt out to ranks as Slurm has them, not as their names sort: each keeps what the one before it wrote.
 expect_told $'n9\nn10' hosts_in_order n9,n10,n9

@@ -212,7 +212,7 @@ unset FOURFOLD_CHAIN
 
 # A dry run is not done again, whatever has ended it.
 for code in 0 78 137; do
-  SLURM_JOB_ID=62 expect_exit "${code/137/85}" "$fourfold" job end run.toml --set log.dir=dry --dry-run --launcher-code "$code"
+  SLURM_JOB_ID=62 expect_exit "${code/137/78}" "$fourfold" job end run.toml --set log.dir=dry --dry-run --launcher-code "$code"
   if [[ $code == 0 ]]; then expect_stdout finished; else expect_stdout stop; fi
 done
 expect_stderr 'the dry run has said nothing of its end (the launcher ended with code 137'
@@ -257,6 +257,15 @@ for make in true 'mkdir another' 'cp kept/attempts.jsonl another'; do
   expect test ! -e another/submitted
 done
 expect cmp kept/attempts.jsonl another/attempts.jsonl
+# What the start before it went on with is gone, or the user's run file is.
+cp mine.toml moved.toml
+SLURM_JOB_ID=77 expect_exit 0 "$fourfold" job begin moved.toml --set log.dir=kept
+rm -r kept/submitted/77
+SLURM_JOB_ID=77 SLURM_RESTART_COUNT=1 expect_exit 78 "$fourfold" job begin moved.toml --set log.dir=kept --later-start
+expect_stderr 'kept/submitted/77/run.toml is gone, where this chain keeps what it trains'
+rm moved.toml
+SLURM_JOB_ID=77 SLURM_RESTART_COUNT=2 expect_exit 85 "$fourfold" job begin moved.toml --set log.dir=kept --later-start
+expect_stderr 'Slurm does not say which run file this job goes on with, and cannot read the run file moved.toml'
 # Another run file in the same job is another run; so is one that a person has mended before the same start tries again.
 sed 's/^hidden = .*/hidden = 64/' as_it_was.toml >second.toml
 SLURM_JOB_ID=76 expect_exit 0 "$fourfold" job begin as_it_was.toml

@@ -283,7 +283,7 @@ rm -f calls/*
 # The second of two that Slurm has made of one start notes nothing, and takes its own next job back.
 expect_exit 93 bash "$slurm/chain.sbatch" run.toml
 expect_stderr 'job 34 is there all the same'
-expect_stdout 'outcome: superseded, exit code 93, next job 34'
+expect_stdout 'outcome: superseded, exit code 93; job 34, which was to go on, is taken back'
 expect test "$(cat calls/scancel)" = 34
 expect test ! -e calls/program
 squeue=''

@@ -166,7 +166,8 @@ TEST_CASE("a job that was suspended beyond its end is told the new one", "[stop_
   const double ends_s = fourfold::unix_time_s() + 2;
   std::array<std::vector<StopReason>, 2> found;
   fourfold::comm::run_ranks(2, [&](fourfold::comm::Communicator& world) {
-    train::StopRequest request(folder.path(), ends_s);
+    train::StopRequest request(folder.path(), ends_s, {}, train::usual_warning_s, 2);
+    train::StopRequest unmoved(folder.path(), ends_s);  // by what is so short
     auto& told = found.at(static_cast<std::size_t>(world.rank()));
     told.push_back(request.poll(world, 1).stop);
     if (world.rank() == 0) {
@@ -175,6 +176,7 @@ TEST_CASE("a job that was suspended beyond its end is told the new one", "[stop_
     world.barrier();
     told.push_back(request.poll(world, 1).stop);    // nobody has said anything so far
     told.push_back(request.poll(world, 600).stop);  // nor whether there is time for that
+    told.push_back(unmoved.poll(world, 1).stop);
     if (world.rank() == 0) {
       folder.write(".job-end", "71 0 " + std::to_string(static_cast<long>(ends_s) + 500));
     }
@@ -185,7 +187,7 @@ TEST_CASE("a job that was suspended beyond its end is told the new one", "[stop_
     told.push_back(request.poll(world, 600).stop);
   });
   CHECK(found[0] == std::vector{StopReason::none, StopReason::none, StopReason::none,
-                                StopReason::none, StopReason::deadline});
+                                StopReason::deadline, StopReason::none, StopReason::deadline});
   CHECK(found[0] == found[1]);
   ::unsetenv("SLURM_JOB_ID");
 }
@@ -323,6 +325,30 @@ TEST_CASE("the time of the next one is the longest of the last ones", "[stop_req
     CHECK(times.value() == longest_s);
   }
   CHECK(train::time_needed_s({.step_s = 1, .save_s = 2, .margin_s = 60}) == 64);
+}
+
+TEST_CASE("a single step that is far from the others does not stop it", "[stop_request]") {
+  train::LongestOfLast<4> times;
+  times.add(3600);  // the first one: nothing else is known
+  CHECK(times.value() == 3600);
+  for (const auto& [time_s, expected_s] : {std::pair{10.0, 80.0},
+                                           {9.0, 80.0},
+                                           {10.0, 80.0},
+                                           {9.0, 10.0},
+                                           {1800.0, 80.0},
+                                           {9.0, 80.0},
+                                           {1800.0, 1800.0},  // they have become so slow
+                                           {9.0, 1800.0}}) {
+    times.add(time_s);
+    CHECK(times.value() == expected_s);
+  }
+  train::LongestOfLast<4> quick;
+  for (const double time_s : {0.01, 0.01, 4.0}) {
+    quick.add(time_s);
+  }
+  CHECK(quick.value() == 4);
+  quick.add(1800);
+  CHECK(quick.value() == 32);
 }
 
 TEST_CASE("the deadline comes from the environment", "[stop_request]") {

@@ -64,10 +64,13 @@ class StopRequest {
   /// @param deadline_unix_s  when the job ends; FOURFOLD_DEADLINE or SLURM_JOB_END_TIME. When that
   ///   is near rank 0 looks for RunFiles::job_end(), by which the batch script tells a later one
   /// @param holds_run  whether this start may still write there, asked by rank 0; empty: always
+  /// @param suspension_s  a standstill of this process as long as that is a suspension by Slurm,
+  ///   which moves the end: the script that tells of it looks as soon as after 30 s
   /// @param warning_s  a signal this shortly before the end of the job is the batch system's word
   ///   of it, and no person's
   StopRequest(std::filesystem::path run_directory, std::optional<double> deadline_unix_s,
-              std::function<bool()> holds_run = {}, double warning_s = usual_warning_s);
+              std::function<bool()> holds_run = {}, double warning_s = usual_warning_s,
+              double suspension_s = 30);
 
   /// Collective; the same answer on all ranks. A host round trip of sixteen bytes.
   /// @param needed_s  time that one more step and a save will take, this rank's estimate
@@ -92,7 +95,8 @@ class StopRequest {
   double warning_s_ = usual_warning_s;
   bool save_file_stays_ = false;  ///< it cannot be removed, and was obeyed
   double look_again_unix_s_ = 0;  ///< for a job's end that was moved
-  double stood_still_s_ = 0;      ///< up to the last poll
+  double suspension_s_ = 0;
+  double stood_still_s_ = 0;  ///< up to the last poll
   double end_unknown_until_unix_s_ = 0;
   std::array<std::int64_t, 2> reduced_{};  ///< what this rank asks and a moved end; then of all
   comm::Work reduction_;
