@@ -25,6 +25,13 @@ std::string variable_of(std::string_view option) {
   return "SBATCH_" + (name == "MEM" ? "MEM_PER_NODE" : name);
 }
 
+/// As job.bash has it: without zeros before it, and no longer than a job's arithmetic takes.
+bool is_count(std::string_view text) {
+  constexpr std::size_t most_digits = 9;
+  return text.size() <= most_digits && (text == "0" || text.front() != '0') &&
+         std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
 }  // namespace
 
 std::vector<std::string> variables_in_the_way(const batch::Submission& submission) {
@@ -61,13 +68,6 @@ std::vector<std::string> variables_in_the_way(const batch::Submission& submissio
     names.push_back(variable_of(option));
   }
   return names;
-}
-
-/// As job.bash has it: without zeros before it, and no longer than a job's arithmetic takes.
-bool is_count(std::string_view text) {
-  constexpr std::size_t most_digits = 9;
-  return text.size() <= most_digits && (text == "0" || text.front() != '0') &&
-         std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
 void refuse_wrong_variables() {

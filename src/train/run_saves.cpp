@@ -12,6 +12,7 @@
 #include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/telemetry/status_file.hpp>
 
+#include <algorithm>
 #include <utility>
 
 namespace fourfold::train {

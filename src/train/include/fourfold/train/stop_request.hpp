@@ -64,10 +64,10 @@ class StopRequest {
   /// @param deadline_unix_s  when the job ends; FOURFOLD_DEADLINE or SLURM_JOB_END_TIME. When that
   ///   is near rank 0 looks for RunFiles::job_end(), by which the batch script tells a later one
   /// @param holds_run  whether this start may still write there, asked by rank 0; empty: always
-  /// @param suspension_s  a standstill of this process as long as that is a suspension by Slurm,
-  ///   which moves the end: the script that tells of it looks as soon as after 30 s
   /// @param warning_s  a signal this shortly before the end of the job is the batch system's word
   ///   of it, and no person's
+  /// @param suspension_s  a standstill of this process as long as that is a suspension by Slurm,
+  ///   which moves the end: the script that tells of it looks as soon as after 30 s
   StopRequest(std::filesystem::path run_directory, std::optional<double> deadline_unix_s,
               std::function<bool()> holds_run = {}, double warning_s = usual_warning_s,
               double suspension_s = 30);
