@@ -428,6 +428,13 @@ sed -i 's/NodeList=n\[1-2\]/NodeList=n9,n10,n11/' answers/job-41
 FOURFOLD_RESTARTS_INSIDE=1 SLURM_JOB_ID=41 expect_told "[job 41] going on inside the job, on what is left of it: n9,n11
 n9,n11 n10" eval 'take_nodes_left n10; echo "$SLURM_JOB_NODELIST $nodes_left_out"'
 
+# A next job that was told nothing of the run file at the start, since none could begin, is told at the end; once.
+for told_before in '' 41; do
+  SLURM_JOB_ID=40 expect_told "${told_before:-told 41 /f}" eval '. "$0/successor.bash"
+    note_run() { echo "told $*"; }; facts_of() { :; }; is_next_gone() { return 1; }
+    outcome=again next=41 kept_run=/f told_next='"$told_before"'; before_end; [[ -z "'"$told_before"'" ]] || echo "$told_next"'
+done
+
 # What becomes of the next job meanwhile is read at the end, the newest: one that was found, one that Slurm forgot, another one, none.
 cat >next.bash <<END
 slurm=$slurm

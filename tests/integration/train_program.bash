@@ -457,6 +457,16 @@ send TERM suspended
 expect_end 75
 says suspended/exit.json reason "'saved and stopped: SIGTERM (cancelled, preempted or requeued)'"
 
+# A save of an earlier start that this job has no room for keeps it from no step; one that it has room for is given that.
+expect_exit 0 "$fourfold" train run.toml --set log.dir=slow --set train.steps=4
+sed -i 's/"longest_save_s": *[0-9.e-]*/"longest_save_s": 1000/' slow/status.json
+expect_exit 0 env FOURFOLD_DEADLINE=$(($(date +%s) + 60)) "$fourfold" train run.toml --set log.dir=slow --set train.steps=8
+expect python3 -c 'import json; assert json.load(open("slow/status.json"))["longest_save_s"] < 100'
+sed -i 's/"longest_save_s": *[0-9.e-]*/"longest_save_s": 10/' slow/status.json
+deadline=$(($(date +%s) + 25))
+expect_exit 75 env FOURFOLD_DEADLINE="$deadline" "$fourfold" train run.toml --set log.dir=slow --set train.steps=100000000 --set checkpoint.every_steps=0 --set train.eval_every_steps=0
+[[ $((deadline - $(date +%s))) -ge 18 ]] || complain "a save of 10 s was not left room: $((deadline - $(date +%s))) s are left"
+
 # SIGTERM: save after the step, code 75, and the run goes on later.
 start_long long
 send TERM long
