@@ -24,29 +24,35 @@ class Writer {
     layout_.ranges.resize(table.size());
   }
 
-  /// Those of `unit` that decay, or those that do not. The token embedding ends a segment.
-  void add(std::size_t first, std::size_t last, bool decays) {
+  /// The vectors of a unit, or all else. The token embedding ends a segment.
+  void add(std::size_t first, std::size_t last, bool vectors) {
     for (std::size_t i = first; i < last; ++i) {
-      if (table_[i].decays == decays) {
-        const std::int64_t start = table_[i].follows ? layout_.elements : aligned(layout_.elements);
-        layout_.ranges[i] = {start, boxes_[i].elements()};
-        layout_.elements = layout_.ranges[i].end();
-        if (table_[i].name == token_embedding_name) {
-          end_segment(table_[i].unit, true);
-        }
+      if (table_[i].is_vector() != vectors) {
+        continue;
+      }
+      const int unit = vectors ? Segment::every_unit : table_[i].unit;
+      if (table_[i].decay != decay_) {
+        end_segment(unit);
+      }
+      if (!table_[i].fused_with_previous) {
+        layout_.elements = aligned(layout_.elements);
+      }
+      place(i);
+      if (table_[i].is_token_embedding()) {
+        end_segment(unit);
       }
     }
   }
-  void end_segment(int unit, bool decays, int tile = Part::whole) {
+  void end_segment(int unit, int tile = Part::whole) {
     layout_.elements = aligned(layout_.elements);
-    end_segment_at(layout_.elements, unit, decays, tile);
+    end_segment_at(layout_.elements, unit, tile);
   }
 
   /// The matrices of a unit, each product's in at most so many tiles.
   void add_in_tiles(std::size_t first, std::size_t last, int tiles) {
     int next_tile = 0;
     for (std::size_t i = first; i < last;) {
-      if (!table_[i].decays) {
+      if (table_[i].is_vector()) {
         ++i;
         continue;
       }
@@ -56,27 +62,29 @@ class Writer {
       const int unit = table_[i].unit;
       std::int64_t rows = 0;
       do {
-        rows += table_[i].decays ? place(i) : 0;
+        rows += table_[i].is_vector() ? 0 : place(i);
         ++i;
-      } while (i < last && (table_[i].follows || !table_[i].decays));
+      } while (i < last && (table_[i].fused_with_previous || table_[i].is_vector()));
       const auto count = static_cast<int>(std::min<std::int64_t>(tiles, row == 0 ? 0 : rows));
       for (int tile = 0; tile + 1 < count; ++tile) {
-        end_segment_at(start + even_part(rows, count, tile).end() * row, unit, true, next_tile++);
+        end_segment_at(start + even_part(rows, count, tile).end() * row, unit, next_tile++);
       }
-      end_segment(unit, true, next_tile++);
+      end_segment(unit, next_tile++);
     }
   }
   FlatLayout take() { return std::move(layout_); }
 
  private:
-  void end_segment_at(std::int64_t end, int unit, bool decays, int tile) {
+  void end_segment_at(std::int64_t end, int unit, int tile) {
     const std::int64_t begin = layout_.segments.empty() ? 0 : layout_.segments.back().flat.end();
     if (end > begin) {
-      layout_.segments.push_back({unit, {begin, end - begin}, decays, tile});
+      layout_.segments.push_back({unit, {begin, end - begin}, decay_, tile});
     }
   }
-  /// Right behind what is there. @return its rows
+  /// Right after what is there. @return its rows
   std::int64_t place(std::size_t i) {
+    FOURFOLD_EXPECT(!table_[i].fused_with_previous || table_[i].decay == decay_);
+    decay_ = table_[i].decay;
     layout_.ranges[i] = {layout_.elements, boxes_[i].elements()};
     layout_.elements = layout_.ranges[i].end();
     return boxes_[i].extent[0];
@@ -85,6 +93,7 @@ class Writer {
   std::span<const ParameterSpec> table_;
   std::span<const Box> boxes_;
   FlatLayout layout_;
+  bool decay_ = false;  ///< of what was placed last
 };
 
 template <class Visit>
@@ -120,13 +129,12 @@ FlatLayout flat_layout(std::span<const ParameterSpec> table, std::span<const Box
     if (tiles > 1) {
       writer.add_in_tiles(first, last, tiles);
     } else {
-      writer.add(first, last, true);
-      writer.end_segment(table[first].unit, true);
+      writer.add(first, last, false);
+      writer.end_segment(table[first].unit);
     }
   });
-  for_each_unit(table,
-                [&](std::size_t first, std::size_t last) { writer.add(first, last, false); });
-  writer.end_segment(Segment::every_unit, false);
+  for_each_unit(table, [&](std::size_t first, std::size_t last) { writer.add(first, last, true); });
+  writer.end_segment(Segment::every_unit);
   return writer.take();
 }
 

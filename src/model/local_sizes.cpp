@@ -3,8 +3,6 @@
 #include <fourfold/base/contract.hpp>
 #include <fourfold/model/stage.hpp>
 
-#include <string>
-
 namespace fourfold::model {
 
 LocalSizes local_sizes(const ModelConfig& config, std::span<const ParameterSpec> table,
@@ -12,15 +10,25 @@ LocalSizes local_sizes(const ModelConfig& config, std::span<const ParameterSpec>
   FOURFOLD_EXPECT(table.size() == boxes.size());
   LocalSizes sizes{config.heads, config.kv_heads, config.ffn, {0, config.vocab}};
   for (std::size_t i = 0; i < table.size(); ++i) {
-    const std::string& name = table[i].name;
-    if (name.ends_with(".attn.q_proj.weight")) {
-      sizes.heads = boxes[i].extent[0] / config.head_dim;
-    } else if (name.ends_with(".attn.k_proj.weight")) {
-      sizes.kv_heads = boxes[i].extent[0] / config.head_dim;
-    } else if (name.ends_with(".mlp.up_proj.weight")) {
-      sizes.ffn = boxes[i].extent[0];
-    } else if (name == token_embedding_name || name == "lm_head.weight") {
-      sizes.vocab_rows = {boxes[i].offset[0], boxes[i].extent[0]};
+    if (!table[i].cut) {
+      continue;
+    }
+    const auto& [unit, dim, units] = *table[i].cut;
+    const std::int64_t features = table[i].shape[dim] / units;  // of one unit
+    const Range here{boxes[i].offset[dim] / features, boxes[i].extent[dim] / features};
+    switch (unit) {
+      case TensorCut::Unit::query_head:
+        sizes.heads = here.count;
+        break;
+      case TensorCut::Unit::kv_head:
+        sizes.kv_heads = here.count;
+        break;
+      case TensorCut::Unit::ffn_feature:
+        sizes.ffn = here.count;
+        break;
+      case TensorCut::Unit::vocabulary_row:
+        sizes.vocab_rows = here;
+        break;
     }
   }
   return sizes;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 namespace fourfold::model {
@@ -23,9 +24,9 @@ class Table {
             static_cast<float>(0.02 / std::sqrt(2.0 * static_cast<double>(config.layers)))) {}
 
   std::vector<ParameterSpec> write() {
-    matrix("embedding.token", config_.vocab, config_.hidden);
+    embedding("embedding.token", config_.vocab, vocabulary(0));
     if (has_biases()) {
-      matrix("embedding.position", config_.context, config_.hidden);
+      embedding("embedding.position", config_.context, std::nullopt);
     }
     for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
       unit_ = 1 + static_cast<int>(layer);
@@ -34,68 +35,117 @@ class Table {
     unit_ = 1 + static_cast<int>(config_.layers);
     norm("final_norm");
     if (!config_.tie_embeddings) {
-      matrix("lm_head", config_.vocab, config_.hidden);
+      linear("lm_head", config_.vocab, config_.hidden, {.cut = vocabulary(0)});
     }
     return std::move(specs_);
   }
 
  private:
-  enum class Place { alone, behind };
+  using Cut = std::optional<TensorCut>;
+
+  struct LinearTraits {
+    bool bias = false;
+    Cut cut = std::nullopt;
+    PartialGradient partial = PartialGradient::never;
+    bool fused_with_previous = false;
+    float init_std = base_std;
+  };
 
   bool has_biases() const { return config_.family == Family::gpt2; }
+
+  static Cut cut_of(TensorCut::Unit unit, std::size_t dim, std::int64_t units) {
+    return TensorCut{unit, dim, units};
+  }
+  Cut query_heads(std::size_t dim) const {
+    return cut_of(TensorCut::Unit::query_head, dim, config_.heads);
+  }
+  Cut kv_heads(std::size_t dim) const {
+    return cut_of(TensorCut::Unit::kv_head, dim, config_.kv_heads);
+  }
+  Cut ffn_features(std::size_t dim) const {
+    return cut_of(TensorCut::Unit::ffn_feature, dim, config_.ffn);
+  }
+  Cut vocabulary(std::size_t dim) const {
+    return cut_of(TensorCut::Unit::vocabulary_row, dim, config_.vocab);
+  }
 
   void block(const std::string& prefix) {
     const std::int64_t query = config_.heads * config_.head_dim;
     const std::int64_t key = config_.kv_heads * config_.head_dim;
     const bool qkv_bias = has_biases() || config_.qkv_bias;
     norm(prefix + "attn_norm");
-    linear(prefix + "attn.q_proj", query, config_.hidden, qkv_bias);
-    linear(prefix + "attn.k_proj", key, config_.hidden, qkv_bias, Place::behind);
-    linear(prefix + "attn.v_proj", key, config_.hidden, qkv_bias, Place::behind);
-    linear(prefix + "attn.o_proj", config_.hidden, query, has_biases());
-    specs_[output_weight_].init_std = residual_std_;
+    linear(prefix + "attn.q_proj", query, config_.hidden,
+           {.bias = qkv_bias, .cut = query_heads(0)});
+    const LinearTraits shared{.bias = qkv_bias,
+                              .cut = kv_heads(0),
+                              .partial = PartialGradient::over_heads,
+                              .fused_with_previous = true};
+    linear(prefix + "attn.k_proj", key, config_.hidden, shared);
+    linear(prefix + "attn.v_proj", key, config_.hidden, shared);
+    linear(prefix + "attn.o_proj", config_.hidden, query,
+           {.bias = has_biases(), .cut = query_heads(1), .init_std = residual_std_});
     norm(prefix + "mlp_norm");
-    if (config_.family == Family::llama) {
-      linear(prefix + "mlp.gate_proj", config_.ffn, config_.hidden, false);
-      linear(prefix + "mlp.up_proj", config_.ffn, config_.hidden, false, Place::behind);
-    } else {
-      linear(prefix + "mlp.up_proj", config_.ffn, config_.hidden, true);
+    const bool gated = config_.family == Family::llama;
+    if (gated) {
+      linear(prefix + "mlp.gate_proj", config_.ffn, config_.hidden, {.cut = ffn_features(0)});
     }
-    linear(prefix + "mlp.down_proj", config_.hidden, config_.ffn, has_biases());
-    specs_[output_weight_].init_std = residual_std_;
+    linear(prefix + "mlp.up_proj", config_.ffn, config_.hidden,
+           {.bias = has_biases(), .cut = ffn_features(0), .fused_with_previous = gated});
+    linear(prefix + "mlp.down_proj", config_.hidden, config_.ffn,
+           {.bias = has_biases(), .cut = ffn_features(1), .init_std = residual_std_});
   }
 
-  void linear(const std::string& prefix, std::int64_t out, std::int64_t in, bool bias,
-              Place place = Place::alone) {
-    matrix(prefix, out, in, place);
-    output_weight_ = specs_.size() - 1;
-    if (bias) {
-      vector(prefix + ".bias", out, Init::zeros, place);
+  void embedding(const std::string& prefix, std::int64_t rows, const Cut& cut) {
+    specs_.push_back({.name = prefix + ".weight",
+                      .shape = Shape{rows, config_.hidden},
+                      .kind = ParameterKind::embedding,
+                      .init_std = base_std,
+                      .decay = true,
+                      .unit = unit_,
+                      .cut = cut});
+  }
+
+  /// [out, in], and its bias [out], which is cut with the output features.
+  void linear(const std::string& prefix, std::int64_t out, std::int64_t in,
+              const LinearTraits& traits) {
+    specs_.push_back({.name = prefix + ".weight",
+                      .shape = Shape{out, in},
+                      .kind = ParameterKind::matrix,
+                      .init_std = traits.init_std,
+                      .decay = true,
+                      .unit = unit_,
+                      .fused_with_previous = traits.fused_with_previous,
+                      .cut = traits.cut,
+                      .partial = traits.partial});
+    if (traits.bias) {
+      ParameterSpec bias = vector(prefix + ".bias", out, Init::zeros);
+      bias.fused_with_previous = traits.fused_with_previous;
+      bias.cut = traits.cut && traits.cut->dim == 0 ? traits.cut : std::nullopt;
+      bias.partial = traits.partial;
+      specs_.push_back(std::move(bias));
     }
   }
 
   void norm(const std::string& prefix) {
-    vector(prefix + ".weight", config_.hidden, Init::ones);
+    specs_.push_back(vector(prefix + ".weight", config_.hidden, Init::ones));
+    specs_.back().partial = PartialGradient::over_rows;
     if (has_biases()) {
-      vector(prefix + ".bias", config_.hidden, Init::zeros);
+      specs_.push_back(vector(prefix + ".bias", config_.hidden, Init::zeros));
+      specs_.back().partial = PartialGradient::over_rows;
     }
   }
 
-  void matrix(const std::string& prefix, std::int64_t out, std::int64_t in,
-              Place place = Place::alone) {
-    specs_.push_back({prefix + ".weight", Shape{out, in}, Init::normal, base_std, true, unit_,
-                      place == Place::behind});
-  }
-
-  void vector(std::string spec_name, std::int64_t features, Init init, Place place = Place::alone) {
-    specs_.push_back(
-        {std::move(spec_name), Shape{features}, init, 0, false, unit_, place == Place::behind});
+  ParameterSpec vector(std::string spec_name, std::int64_t features, Init init) const {
+    return {.name = std::move(spec_name),
+            .shape = Shape{features},
+            .kind = ParameterKind::vector,
+            .init = init,
+            .unit = unit_};
   }
 
   const ModelConfig& config_;
   float residual_std_;
   int unit_ = 0;
-  std::size_t output_weight_ = 0;  ///< index of the last linear layer's weight
   std::vector<ParameterSpec> specs_;
 };
 

@@ -14,7 +14,7 @@ namespace {
 std::int64_t matrix_elements(const model::FlatLayout& layout) {
   std::int64_t end = 0;
   for (const model::Segment& segment : layout.segments) {
-    end = segment.decays ? std::max(end, segment.flat.end()) : end;
+    end = segment.has_vectors() ? end : std::max(end, segment.flat.end());
   }
   return end;
 }
@@ -42,7 +42,7 @@ void ErrorFeedback::fold(comm::Communicator& plane, device::StreamRef stream) {
   FOURFOLD_EXPECT(plane.size() == layout_.ranks());
   const std::vector<model::Segment>& segments = parameters_->layout().segments;
   for (std::size_t i = 0; i < segments.size(); ++i) {
-    if (!segments[i].decays) {
+    if (segments[i].has_vectors()) {
       continue;
     }
     const Range all = segments[i].flat;
@@ -65,7 +65,7 @@ std::vector<ErrorFeedback::Piece> ErrorFeedback::pieces(int plane_rank) const {
   std::vector<Piece> pieces;
   for (const ShardPiece& piece : layout_.pieces(plane_rank)) {
     const model::Parameter& parameter = parameters_->all()[piece.parameter];
-    if (parameter.spec.decays) {
+    if (!parameter.spec.is_vector()) {
       pieces.push_back({&parameter, piece.box, view(0, piece.flat).reshape(piece.box.extent)});
     }
   }

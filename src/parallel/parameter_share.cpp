@@ -48,7 +48,7 @@ ParameterShare::ParameterShare(const model::Parameters& parameters)
   const std::vector<model::Segment>& segments = parameters.layout().segments;
   for (std::size_t i = 0; i < segments.size(); ++i) {
     const Range flat = segments[i].flat;
-    runs_.push_back({i, flat, flat, segments[i].decays,
+    runs_.push_back({i, flat, flat, segments[i].has_vectors(), segments[i].decay,
                      parameters.masters().rows(flat.begin, flat.count),
                      parameters.gradient_memory().at(flat), parameters.weight_memory().at(flat)});
   }
@@ -67,9 +67,11 @@ ParameterShare::ParameterShare(const model::Parameters& parameters, const ShardL
   for (std::size_t i = 0; i < segments.size(); ++i) {
     const Range flat = layout.share(i, rank);
     if (flat.count > 0) {
-      runs_.push_back({i, flat, {state_elements_, flat.count}, segments[i].decays, {}, {}, {}});
+      const bool vectors = segments[i].has_vectors();
+      runs_.push_back(
+          {i, flat, {state_elements_, flat.count}, vectors, segments[i].decay, {}, {}, {}});
       state_elements_ += aligned(flat.count, options.state_alignment_elements);
-      matrix_elements = segments[i].decays ? state_elements_ : matrix_elements;
+      matrix_elements = vectors ? matrix_elements : state_elements_;
     }
   }
   const auto take = [&](bool needed, MemoryUse use, DType dtype, std::int64_t elements) {
@@ -86,7 +88,7 @@ ParameterShare::ParameterShare(const model::Parameters& parameters, const ShardL
     const auto of = [&](TensorView memory) {
       return memory.rows(run.state.begin, run.state.count);
     };
-    const bool matrices = run.decays;
+    const bool matrices = !run.vectors;
     run.weight =
         options.weights && matrices ? of(weights) : parameters.weight_memory().at(run.flat);
     run.master = masters_ ? of(masters_) : run.weight;

@@ -198,7 +198,7 @@ void MicroBatchReduction::finish(device::StreamRef stream) {
     produced_.record(stream);
     produced_.wait(communication_);
     for (const ParameterShare::Run& run : plan_.share->runs()) {
-      if (run.decays) {
+      if (!run.vectors) {
         replica_sums_[run.segment] =
             plan_.replicas->all_reduce(run.gradient, comm::ReduceOp::sum, communication_);
       }

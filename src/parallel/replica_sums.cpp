@@ -17,10 +17,10 @@ std::vector<int> members(Range holders) {
 
 }  // namespace
 
-ReplicaSums::ReplicaSums(const model::ModelConfig& config, comm::Communicator& tp,
-                         const model::Parameters& parameters, bool sequence_parallel) {
+ReplicaSums::ReplicaSums(comm::Communicator& tp, const model::Parameters& parameters,
+                         bool sequence_parallel) {
   for (const model::Parameter& parameter : parameters) {
-    const TensorShard shard = tensor_shard(config, parameter.spec, tp.size(), tp.rank());
+    const TensorShard shard = tensor_shard(parameter.spec, tp.size(), tp.rank());
     if (!gradient_is_partial(parameter.spec, shard, sequence_parallel)) {
       continue;
     }
@@ -32,10 +32,10 @@ ReplicaSums::ReplicaSums(const model::ModelConfig& config, comm::Communicator& t
       }
       holders = sharers_.get();
     }
-    if (parameter.spec.decays) {
-      add_matrix(parameters, parameter.flat, *holders);
-    } else {
+    if (parameter.spec.is_vector()) {
       addends_.push_back({parameter.spec.unit, false, holders, parameter.gradient});
+    } else {
+      add_matrix(parameters, parameter.flat, *holders);
     }
   }
 }
@@ -87,8 +87,7 @@ void ReplicaSums::sum_vectors(int unit, device::StreamRef stream) {
   sum(stream, [&](const Addend& addend) { return !addend.matrix && addend.part == unit; });
 }
 
-std::vector<Range> counted_once(const model::ModelConfig& config,
-                                const model::Parameters& parameters, int tp, int rank) {
+std::vector<Range> counted_once(const model::Parameters& parameters, int tp, int rank) {
   std::vector<const model::Parameter*> in_memory;
   for (const model::Parameter& parameter : parameters) {
     in_memory.push_back(&parameter);
@@ -97,10 +96,9 @@ std::vector<Range> counted_once(const model::ModelConfig& config,
   std::vector<Range> merged;
   bool goes_on = false;
   for (const model::Parameter* parameter : in_memory) {
-    const bool second_copy =
-        parameter->spec.name == model::token_embedding_name && parameter->spec.unit != 0;
+    const bool second_copy = parameter->spec.is_token_embedding() && parameter->spec.unit != 0;
     const bool counts =
-        !second_copy && tensor_shard(config, parameter->spec, tp, rank).holders.begin == rank;
+        !second_copy && tensor_shard(parameter->spec, tp, rank).holders.begin == rank;
     if (counts && goes_on) {
       merged.back().count = parameter->flat.end() - merged.back().begin;
     } else if (counts) {

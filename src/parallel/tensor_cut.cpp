@@ -8,58 +8,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <optional>
 #include <string>
-#include <string_view>
+#include <utility>
 
 namespace fourfold::parallel {
 namespace {
-
-/// What is dealt out to the ranks.
-enum class Unit : std::uint8_t { query_head, kv_head, ffn_feature, vocabulary_row };
-
-struct Rule {
-  std::string_view name_end;
-  std::size_t dim;
-  Unit unit;
-};
-
-constexpr std::array rules{
-    Rule{".attn.q_proj.weight", 0, Unit::query_head},
-    Rule{".attn.q_proj.bias", 0, Unit::query_head},
-    Rule{".attn.k_proj.weight", 0, Unit::kv_head},
-    Rule{".attn.k_proj.bias", 0, Unit::kv_head},
-    Rule{".attn.v_proj.weight", 0, Unit::kv_head},
-    Rule{".attn.v_proj.bias", 0, Unit::kv_head},
-    Rule{".attn.o_proj.weight", 1, Unit::query_head},
-    Rule{".mlp.gate_proj.weight", 0, Unit::ffn_feature},
-    Rule{".mlp.up_proj.weight", 0, Unit::ffn_feature},
-    Rule{".mlp.up_proj.bias", 0, Unit::ffn_feature},
-    Rule{".mlp.down_proj.weight", 1, Unit::ffn_feature},
-    Rule{"embedding.token.weight", 0, Unit::vocabulary_row},
-    Rule{"lm_head.weight", 0, Unit::vocabulary_row},
-};
-
-std::optional<Rule> rule_of(const model::ParameterSpec& spec) {
-  const auto found = std::ranges::find_if(
-      rules, [&](const Rule& rule) { return spec.name.ends_with(rule.name_end); });
-  return found == rules.end() ? std::nullopt : std::optional(*found);
-}
-
-std::int64_t count_of(const model::ModelConfig& config, Unit unit) {
-  switch (unit) {
-    case Unit::query_head:
-      return config.heads;
-    case Unit::kv_head:
-      return config.kv_heads;
-    case Unit::ffn_feature:
-      return config.ffn;
-    case Unit::vocabulary_row:
-      break;
-  }
-  return config.vocab;
-}
 
 /// A model of `heads` and `kv_heads` can be cut into tp parts by heads.
 bool heads_divide(const model::ModelConfig& config, int tp) {
@@ -79,16 +32,14 @@ std::string degrees_that_work(const model::ModelConfig& config) {
 
 }  // namespace
 
-TensorShard tensor_shard(const model::ModelConfig& config, const model::ParameterSpec& spec, int tp,
-                         int rank) {
+TensorShard tensor_shard(const model::ParameterSpec& spec, int tp, int rank) {
   FOURFOLD_EXPECT(0 <= rank && rank < tp);
   TensorShard shard{Box::whole(spec.shape), {0, tp}};
-  const auto rule = rule_of(spec);
-  if (!rule) {
+  if (!spec.cut) {
     return shard;
   }
-  const std::int64_t units = count_of(config, rule->unit);
-  const std::int64_t features = spec.shape[rule->dim] / units;  // of one unit
+  const auto& [unit, dim, units] = *spec.cut;
+  const std::int64_t features = spec.shape[dim] / units;  // of one unit
   Range mine;
   if (units < tp) {  // only heads may be shared: validate_tensor_cut
     const std::int64_t sharers = tp / units;
@@ -98,16 +49,15 @@ TensorShard tensor_shard(const model::ModelConfig& config, const model::Paramete
     mine = even_part(units, tp, rank);
     shard.holders = {rank, 1};
   }
-  shard.box.offset[rule->dim] = mine.begin * features;
-  shard.box.extent[rule->dim] = mine.count * features;
+  shard.box.offset[dim] = mine.begin * features;
+  shard.box.extent[dim] = mine.count * features;
   return shard;
 }
 
-std::vector<TensorShard> tensor_shards(const model::ModelConfig& config,
-                                       const model::ParameterSpec& spec, int tp) {
+std::vector<TensorShard> tensor_shards(const model::ParameterSpec& spec, int tp) {
   std::vector<TensorShard> shards;
   for (std::int64_t rank = 0; rank < tp; rank = shards.back().holders.end()) {
-    shards.push_back(tensor_shard(config, spec, tp, static_cast<int>(rank)));
+    shards.push_back(tensor_shard(spec, tp, static_cast<int>(rank)));
   }
   return shards;
 }
@@ -117,23 +67,19 @@ bool gradient_is_partial(const model::ParameterSpec& spec, const TensorShard& sh
   if (shard.holders.count == 1) {
     return false;
   }
-  const auto rule = rule_of(spec);
-  if (rule) {
-    return rule->unit == Unit::kv_head;
-  }
-  return sequence_parallel && spec.name.find("norm.") != std::string::npos;
+  return spec.partial == model::PartialGradient::over_heads ||
+         (spec.partial == model::PartialGradient::over_rows && sequence_parallel);
 }
 
 bool blocks_are_cut_alike(const model::ModelConfig& config, int tp) {
   return config.ffn % tp == 0;
 }
 
-std::vector<Box> tensor_boxes(const model::ModelConfig& config,
-                              const std::vector<model::ParameterSpec>& table, int tp, int rank) {
+std::vector<Box> tensor_boxes(const std::vector<model::ParameterSpec>& table, int tp, int rank) {
   std::vector<Box> boxes;
   boxes.reserve(table.size());
   for (const model::ParameterSpec& spec : table) {
-    boxes.push_back(tensor_shard(config, spec, tp, rank).box);
+    boxes.push_back(tensor_shard(spec, tp, rank).box);
   }
   return boxes;
 }

@@ -95,8 +95,7 @@ std::unique_ptr<GradientReduction> TrainingSeams::make_reduction(
     return reduce_compressed(
         plan, compression,
         [&](const model::Parameter& matrix) {
-          const TensorShard shard =
-              tensor_shard(state.config, matrix.spec, tp, mesh_->coordinate().tp);
+          const TensorShard shard = tensor_shard(matrix.spec, tp, mesh_->coordinate().tp);
           return shard.holders.count == 1                 ? Copies::none
                  : blocks_are_cut_alike(state.config, tp) ? Copies::alike
                                                           : Copies::unlike;
@@ -115,7 +114,7 @@ TrainingSeams::TrainingSeams(const State& state, comm::Mesh& mesh,
       plane_(std::make_unique<RecordedCommunicator>(mesh.data_plane())),
       group_(std::make_unique<RecordedCommunicator>(group_of(mesh.data_plane(), zero))),
       replicas_(std::make_unique<RecordedCommunicator>(replicas_of(mesh.data_plane(), zero))),
-      replica_sums_(state.config, tp(), state.parameters, tensor.sequence_parallel),
+      replica_sums_(tp(), state.parameters, tensor.sequence_parallel),
       gathers_weights_(state.layout.ranks() > 1),
       takes_turns_(zero.gather_in_turn || zero.reduce_each_micro_batch),
       each_micro_batch_(zero.reduce_each_micro_batch),
@@ -246,7 +245,7 @@ std::optional<std::vector<ErrorFeedback::Piece>> TrainingSeams::error_pieces() c
   std::vector<ErrorFeedback::Piece> pieces = errors_->pieces(mesh_->data_plane().rank());
   if (tie_->rank() > 0) {
     std::erase_if(pieces, [](const ErrorFeedback::Piece& piece) {
-      return piece.parameter->spec.name == model::token_embedding_name;
+      return piece.parameter->spec.is_token_embedding();
     });
   }
   return pieces;

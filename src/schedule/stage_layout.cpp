@@ -39,8 +39,8 @@ int StageLayout::rank_of_unit(int unit) const {
 }
 
 std::vector<int> StageLayout::holders(const model::ParameterSpec& spec) const {
-  return spec.name == model::token_embedding_name ? token_embedding_holders()
-                                                  : std::vector{rank_of_unit(spec.unit)};
+  return spec.is_token_embedding() ? token_embedding_holders()
+                                   : std::vector{rank_of_unit(spec.unit)};
 }
 
 std::vector<int> StageLayout::token_embedding_holders() const {

@@ -16,8 +16,7 @@ namespace {
 /// Of all elements whose gradients this rank counts, those that it counts: each logical element is
 /// counted once over the mesh. What is whole on every rank is cut as ZeRO would, so that the norm
 /// has the same bits.
-std::vector<TensorView> counted_gradients(const runfile::RunConfig& config,
-                                          const model::Parameters& parameters,
+std::vector<TensorView> counted_gradients(const model::Parameters& parameters,
                                           const parallel::ParameterShare& share,
                                           const comm::Mesh& mesh,
                                           const parallel::ZeroOptions& zero) {
@@ -25,7 +24,7 @@ std::vector<TensorView> counted_gradients(const runfile::RunConfig& config,
   const int index = parallel::data_plane_index(mesh.shape(), mesh.coordinate()) % ranks;
   const parallel::ShardLayout shards = parallel::make_layout(parameters, ranks);
   const std::vector<Range> counted =
-      parallel::counted_once(config.model, parameters, mesh.shape().tp, mesh.coordinate().tp);
+      parallel::counted_once(parameters, mesh.shape().tp, mesh.coordinate().tp);
   std::vector<TensorView> gradients;
   for (const parallel::ParameterShare::Run& run : share.runs()) {
     const Range mine = shards.share(run.segment, index);
@@ -52,7 +51,7 @@ GradientNorm::GradientNorm(const runfile::RunConfig& config, const model::Parame
       has_loss_scale_(config.train.precision == DType::f16),
       local_(trains_locally(config, mesh.shape())),
       mesh_(&mesh),
-      counted_(counted_gradients(config, parameters, share, mesh, zero)),
+      counted_(counted_gradients(parameters, share, mesh, zero)),
       sum_of_squares_(scalar(DType::f64, arena)),
       norm_(scalar(DType::f32, arena)),
       scale_(scalar(DType::f32, arena)),

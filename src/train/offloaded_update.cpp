@@ -105,7 +105,7 @@ OffloadedUpdate::Tile OffloadedUpdate::tile_of(const ParameterShare::Run& run, R
             .gradient = staging.gradient.rows(0, part.count),
             .weight = staging.weight.rows(0, part.count),
             .gradient_scale = nullptr,
-            .decays = run.decays};
+            .decay = run.decay};
   for (std::size_t i = 0; i < moments_.size(); ++i) {
     tile.moments[i] = moments_[i].rows(run.state.begin + part.begin, part.count);
   }

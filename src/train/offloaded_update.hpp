@@ -34,7 +34,7 @@ class OffloadedUpdate {
     ConstTensorView gradient;
     TensorView weight;  ///< compute dtype; all of it is to be written
     const float* gradient_scale = nullptr;
-    bool decays = false;
+    bool decay = false;
   };
   using Work = std::function<void(const Tile&)>;
   struct Update {

@@ -22,13 +22,13 @@ struct Optimizer::Elements {
   std::array<TensorView, 2> moments;
   ConstTensorView gradient;
   TensorView weight;  ///< absent: the master is what products read
-  bool decays = false;
+  bool decay = false;
   kernels::Place place = kernels::Place::device;
   bool tries = false;
 
   static Elements of(const OffloadedUpdate::Tile& tile) {
     return {tile.state,  tile.master, tile.moments,        tile.gradient,
-            tile.weight, tile.decays, kernels::Place::host};
+            tile.weight, tile.decay,  kernels::Place::host};
   }
   /// Those at `part` of the share's state.
   Elements at(Range part) const {
@@ -111,7 +111,7 @@ void Optimizer::update(const ParameterShare::Run& run, const Step& step, device:
                       .moments = {},
                       .gradient = run.gradient,
                       .weight = has_weight && makes != Makes::state ? run.weight : TensorView(),
-                      .decays = run.decays,
+                      .decay = run.decay,
                       .tries = makes == Makes::weights};
     for (std::size_t i = 0; i < moments_.size(); ++i) {
       elements.moments[i] = moments_[i].flat.rows(run.state.begin, run.state.count);
@@ -177,7 +177,7 @@ void Optimizer::update(const Elements& elements, const Step& step, device::Strea
 void Optimizer::update_alike(const Elements& elements, const Step& step,
                              const std::optional<kernels::StochasticRounding>& rounding,
                              device::StreamRef stream) const {
-  const auto weight_decay = static_cast<float>(elements.decays ? config_.weight_decay : 0.0);
+  const auto weight_decay = static_cast<float>(elements.decay ? config_.weight_decay : 0.0);
   if (config_.name == runfile::OptimizerKind::sgd) {
     kernels::sgd({.lr = static_cast<float>(step.lr),
                   .momentum = static_cast<float>(config_.momentum),

@@ -46,7 +46,7 @@ class Holders {
                                      rank_at(stages.back(), 0) - rank_at(stages.front(), 0)};
     const int plane = mesh_.dp * mesh_.cp;
     std::vector<io::HeldBox> boxes;
-    for (const parallel::TensorShard& shard : parallel::tensor_shards(config_, spec, mesh_.tp)) {
+    for (const parallel::TensorShard& shard : parallel::tensor_shards(spec, mesh_.tp)) {
       const auto tp = static_cast<int>(shard.holders.begin);
       const int first = rank_at(stages.front(), tp);
       if (shard_ranks_ == 1) {
@@ -74,7 +74,7 @@ class Holders {
   }
   void add_shares(int pp, int tp, int tiles) {
     const auto table = model::parameter_table(config_, stages_.chunks_of(pp));
-    const std::vector<Box> boxes = parallel::tensor_boxes(config_, table, mesh_.tp, tp);
+    const std::vector<Box> boxes = parallel::tensor_boxes(table, mesh_.tp, tp);
     const parallel::ShardLayout layout(table, boxes, model::flat_layout(table, boxes, tiles),
                                        shard_ranks_);
     for (std::size_t i = 0; i < table.size(); ++i) {
@@ -174,7 +174,7 @@ std::vector<io::TensorLayout> state_layouts(const model::ModelConfig& config,
     const Holders shared(config, stages, mesh,
                          {.shard_ranks = mesh.dp * mesh.cp, .tiles = zero.tiles});
     for (const model::ParameterSpec& spec : model::parameter_table(config)) {
-      if (spec.decays) {
+      if (!spec.is_vector()) {
         std::vector<io::HeldBox> boxes = shared.of(spec, Holders::Stages::first);
         layouts.push_back({{spec.name, errors}, DType::f32, spec.shape, std::move(boxes)});
       }

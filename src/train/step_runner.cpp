@@ -27,7 +27,7 @@ model::Parameters my_parameters(const runfile::RunConfig& config,
                                 const parallel::ZeroOptions& zero, device::Arena& arena) {
   const std::vector<model::Units> chunks = layout.chunks_of(mesh.coordinate().pp);
   const std::vector<model::ParameterSpec> table = model::parameter_table(config.model, chunks);
-  return {table, parallel::tensor_boxes(config.model, table, mesh.shape().tp, mesh.coordinate().tp),
+  return {table, parallel::tensor_boxes(table, mesh.shape().tp, mesh.coordinate().tp),
           config.train.precision, arena, parallel::parameter_memory(zero, config.model)};
 }
 

@@ -30,10 +30,9 @@ io::TensorState state_named(std::string_view name) {
 }
 
 /// Of the tensor-parallel ranks that hold the same part of a parameter, the first.
-bool holds_first(const model::ModelConfig& config, const model::ParameterSpec& spec,
-                 const comm::Mesh& mesh) {
+bool holds_first(const model::ParameterSpec& spec, const comm::Mesh& mesh) {
   const int tp = mesh.coordinate().tp;
-  return parallel::tensor_shard(config, spec, mesh.shape().tp, tp).holders.begin == tp;
+  return parallel::tensor_shard(spec, mesh.shape().tp, tp).holders.begin == tp;
 }
 
 }  // namespace
@@ -58,8 +57,7 @@ TrainingState::TrainingState(const model::ModelConfig& config, const schedule::S
   layouts_ = state_layouts(config, stages, mesh.shape(), zero, saved_states(optimizer, more));
   for (const parallel::ParameterShare::Piece& piece : share.pieces()) {
     const model::ParameterSpec& spec = piece.parameter->spec;
-    const Saves saves =
-        zero.shard_ranks == 1 || holds_first(config, spec, mesh) ? Saves::yes : Saves::no;
+    const Saves saves = zero.shard_ranks == 1 || holds_first(spec, mesh) ? Saves::yes : Saves::no;
     hold(spec, piece.box, io::TensorState::master, piece.master, saves);
     const auto hold_moments = [&](std::span<const Moment> moments, bool or_zeros) {
       for (const Moment& moment : moments) {
@@ -72,17 +70,16 @@ TrainingState::TrainingState(const model::ModelConfig& config, const schedule::S
     hold_moments(more.outer, true);
   }
   if (more.errors) {
-    hold_errors(config, *more.errors, mesh);
+    hold_errors(*more.errors, mesh);
   }
   make_images();
 }
 
-void TrainingState::hold_errors(const model::ModelConfig& config, const ErrorPieces& errors,
-                                const comm::Mesh& mesh) {
+void TrainingState::hold_errors(const ErrorPieces& errors, const comm::Mesh& mesh) {
   for (const parallel::ErrorFeedback::Piece& piece : errors) {
     const model::ParameterSpec& spec = piece.parameter->spec;
     hold(spec, piece.box, io::TensorState::error_feedback, piece.error,
-         holds_first(config, spec, mesh) ? Saves::yes : Saves::no, true);
+         holds_first(spec, mesh) ? Saves::yes : Saves::no, true);
   }
 }
 

@@ -101,7 +101,7 @@ void UpdateReplay::update(std::size_t tensor, float scale, const Values& gradien
                           Values& weights) {
   const auto lr = static_cast<float>(runfile::learning_rate(optim_->schedule, steps_));
   const auto weight_decay =
-      static_cast<float>((*table_)[tensor].decays ? optim_->weight_decay : 0.0);
+      static_cast<float>((*table_)[tensor].decay ? optim_->weight_decay : 0.0);
   const ConstTensorView gradients(gradient.data(), Shape{std::ssize(gradient)});
   if (optim_->name == runfile::OptimizerKind::sgd) {
     kernels::reference::sgd({.lr = lr,

@@ -149,7 +149,7 @@ class Run {
       adam.beta1 = static_cast<float>(golden_.beta1);
       adam.beta2 = static_cast<float>(golden_.beta2);
       adam.epsilon = static_cast<float>(golden_.epsilon);
-      adam.weight_decay = segment.decays ? static_cast<float>(golden_.weight_decay) : 0.0F;
+      adam.weight_decay = segment.decay ? static_cast<float>(golden_.weight_decay) : 0.0F;
       adam.step = step;
       adam.gradient_scale = scale.as<float>();
       const auto [begin, count] = segment.flat;

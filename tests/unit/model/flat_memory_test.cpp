@@ -43,6 +43,34 @@ TEST_CASE("the token embedding is a segment of its own, wherever it is", "[flat_
   CHECK(last.matrices(0) == Range{});
 }
 
+TEST_CASE("a segment ends where weight decay begins or ends", "[flat_memory]") {
+  auto table = parameter_table(model_test::small(Family::gpt2));
+  const auto spec = [&](const std::string& name) -> ParameterSpec& {
+    return *std::ranges::find(table, name, &ParameterSpec::name);
+  };
+  spec("embedding.position.weight").decay = false;
+  spec("layers.0.attn.o_proj.weight").decay = false;
+  spec("final_norm.weight").decay = true;
+  for (const int tiles : {1, 3}) {
+    const FlatLayout layout = flat_layout(table, whole_boxes(table), tiles);
+    std::int64_t next = 0;
+    for (const Segment& segment : layout.segments) {
+      CHECK(segment.flat.begin == next);
+      next = segment.flat.end();
+    }
+    CHECK(next == layout.elements);
+    for (std::size_t i = 0; i < table.size(); ++i) {
+      for (const Segment& segment : layout.segments) {
+        if (intersection(segment.flat, layout.ranges[i]).count > 0) {
+          CAPTURE(table[i].name, tiles);
+          CHECK(segment.decay == table[i].decay);
+          CHECK(segment.has_vectors() == table[i].is_vector());
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("units that take turns share buffers, neighbours never the same", "[flat_memory]") {
   ModelConfig config = model_test::small(Family::llama, 0, false);
   config.layers = 5;

@@ -6,6 +6,8 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <cstddef>
+#include <string_view>
 #include <vector>
 
 using fourfold::model::Family;
@@ -23,18 +25,23 @@ TEST_CASE("sizes are read off the boxes", "[local_sizes]") {
     boxes.push_back(fourfold::Box::whole(spec.shape));
   }
   CHECK(model::local_sizes(config, table, boxes) == model::local_sizes(config, {}, {}));
-  for (std::size_t i = 0; i < table.size(); ++i) {
-    if (table[i].name.ends_with("q_proj.weight")) {
-      boxes[i].extent[0] = 3 * config.head_dim;
-    } else if (table[i].name.ends_with("k_proj.weight")) {
-      boxes[i].extent[0] = config.head_dim;
-    } else if (table[i].name.ends_with("up_proj.weight")) {
-      boxes[i].extent[0] = 19;
-    } else if (table[i].name == "lm_head.weight" || table[i].name == "embedding.token.weight") {
-      boxes[i].offset[0] = 21;
-      boxes[i].extent[0] = 20;
+  const auto cut = [&](std::string_view name_end, std::size_t dim, fourfold::Range here) {
+    for (std::size_t i = 0; i < table.size(); ++i) {
+      if (table[i].name.ends_with(name_end)) {
+        boxes[i].offset[dim] = here.begin;
+        boxes[i].extent[dim] = here.count;
+      }
     }
-  }
+  };
+  cut("attn.q_proj.weight", 0, {0, 3 * config.head_dim});
+  cut("attn.k_proj.weight", 0, {0, config.head_dim});
+  cut("attn.v_proj.weight", 0, {0, config.head_dim});
+  cut("attn.o_proj.weight", 1, {0, 3 * config.head_dim});
+  cut("mlp.gate_proj.weight", 0, {0, 19});
+  cut("mlp.up_proj.weight", 0, {0, 19});
+  cut("mlp.down_proj.weight", 1, {0, 19});
+  cut("embedding.token.weight", 0, {21, 20});
+  cut("lm_head.weight", 0, {21, 20});
   const model::LocalSizes expected{3, 1, 19, {21, 20}};
   CHECK(model::local_sizes(config, table, boxes) == expected);
 }

@@ -101,11 +101,24 @@ TEST_CASE("matrices decay, norms and biases do not", "[parameter_table]") {
   for (const Family family : {Family::gpt2, Family::llama}) {
     for (const ParameterSpec& spec : model::parameter_table(small(family))) {
       CAPTURE(spec.name);
-      CHECK(spec.decays == (spec.shape.rank() == 2));
+      CHECK(spec.decay == (spec.shape.rank() == 2));
       CHECK((spec.init == Init::normal) == (spec.shape.rank() == 2));
       CHECK((spec.init == Init::zeros) == spec.name.ends_with(".bias"));
     }
   }
+}
+
+TEST_CASE("what a parameter is, is said of it", "[parameter_table]") {
+  using model::ParameterKind;
+  const auto table = model::parameter_table(small(Family::gpt2));
+  CHECK(find(table, "embedding.token.weight").is_token_embedding());
+  CHECK(find(table, "embedding.position.weight").kind == ParameterKind::embedding);
+  CHECK_FALSE(find(table, "embedding.position.weight").is_token_embedding());
+  CHECK(find(table, "layers.0.mlp.up_proj.weight").kind == ParameterKind::matrix);
+  CHECK(find(table, "layers.0.mlp.up_proj.bias").is_vector());
+  const auto untied = model::parameter_table(small(Family::llama));
+  CHECK(find(untied, "lm_head.weight").kind == ParameterKind::matrix);
+  CHECK(find(untied, "lm_head.weight").cut == find(untied, "embedding.token.weight").cut);
 }
 
 TEST_CASE("projections into the residual stream start smaller", "[parameter_table]") {

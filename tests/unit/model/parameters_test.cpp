@@ -90,13 +90,13 @@ TEST_CASE("flat memory covers every parameter once: matrices unit by unit, then 
       CHECK(segment.flat.begin == next);
       CHECK(segment.flat.count > 0);
       next = segment.flat.end();
-      CHECK((segment.unit == Segment::every_unit) == !segment.decays);
+      CHECK(segment.has_vectors() == !segment.decay);
       CHECK((segment.unit >= unit || next == parameters.layout().elements));
       unit = segment.unit;
       for (const Parameter& parameter : parameters) {
         if (segment.flat.begin <= parameter.flat.begin && parameter.flat.end() <= next) {
-          CHECK((segment.unit == parameter.spec.unit || !segment.decays));
-          CHECK(parameter.spec.decays == segment.decays);
+          CHECK((segment.unit == parameter.spec.unit || segment.has_vectors()));
+          CHECK(parameter.spec.decay == segment.decay);
         }
       }
     }
@@ -104,7 +104,7 @@ TEST_CASE("flat memory covers every parameter once: matrices unit by unit, then 
     CHECK(parameters.layout().matrices(0) ==
           fourfold::Range{0, parameters.layout().matrices(1).begin});
     for (const Parameter& parameter : parameters) {
-      CHECK((parameter.spec.follows || parameter.flat.begin % 16 == 0));
+      CHECK((parameter.spec.fused_with_previous || parameter.flat.begin % 16 == 0));
       for (std::int64_t i = parameter.flat.begin; i < parameter.flat.end(); ++i) {
         ++owners[static_cast<std::size_t>(i)];
       }

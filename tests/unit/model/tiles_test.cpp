@@ -288,7 +288,7 @@ TEST_CASE("tiles move no parameter, cover each matrix in whole rows and take tur
     std::int64_t pieces = 0;
     for (const Segment& segment : cut.segments) {
       const Range part = fourfold::intersection(segment.flat, cut.ranges[i]);
-      if (table[i].decays && part.count > 0) {
+      if (!table[i].is_vector() && part.count > 0) {
         CAPTURE(table[i].name, tiles);
         CHECK((part.begin - cut.ranges[i].begin) % boxes[i].extent[1] == 0);
         CHECK(part.count % boxes[i].extent[1] == 0);
@@ -296,10 +296,11 @@ TEST_CASE("tiles move no parameter, cover each matrix in whole rows and take tur
         ++pieces;
       }
     }
-    if (table[i].decays) {
+    if (!table[i].is_vector()) {
       const std::int64_t rows = boxes[i].extent[0];
       CHECK(pieces <= std::min<std::int64_t>(tiles, rows));
-      const bool alone = !table[i].follows && !table[i].name.ends_with("q_proj.weight") &&
+      const bool alone = !table[i].fused_with_previous &&
+                         !table[i].name.ends_with("q_proj.weight") &&
                          !table[i].name.ends_with("gate_proj.weight");
       CHECK((!alone || pieces == std::min<std::int64_t>(tiles, rows)));
     }

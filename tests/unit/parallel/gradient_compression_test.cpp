@@ -159,7 +159,7 @@ class Bench {
     std::vector<Kind> kinds(static_cast<std::size_t>(elements()), Kind::gap);
     for (const model::Parameter& parameter : parameters_) {
       std::fill_n(kinds.begin() + parameter.flat.begin, parameter.flat.count,
-                  parameter.spec.decays ? Kind::matrix : Kind::vector);
+                  parameter.spec.is_vector() ? Kind::vector : Kind::matrix);
     }
     return kinds;
   }

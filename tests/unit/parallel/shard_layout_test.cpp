@@ -36,9 +36,8 @@ struct Held {
   model::FlatLayout layout;
 };
 
-Held held(const model::ModelConfig& config, std::vector<model::ParameterSpec> table, int tp,
-          int rank, int tiles = 1) {
-  std::vector<Box> boxes = tensor_boxes(config, table, tp, rank);
+Held held(std::vector<model::ParameterSpec> table, int tp, int rank, int tiles = 1) {
+  std::vector<Box> boxes = tensor_boxes(table, tp, rank);
   model::FlatLayout layout = model::flat_layout(table, boxes, tiles);
   return {std::move(table), std::move(boxes), std::move(layout)};
 }
@@ -51,7 +50,7 @@ TEST_CASE("shares cover every element once, in whole rows, and differ by little"
   const int tiles = GENERATE(1, 3, 50);
   CAPTURE(ranks, tp, tiles);
   const model::ModelConfig config = odd_model(family, GENERATE(true, false));
-  const Held mine = held(config, model::parameter_table(config), tp, tp - 1, tiles);
+  const Held mine = held(model::parameter_table(config), tp, tp - 1, tiles);
   const ShardLayout shards(mine.table, mine.boxes, mine.layout, ranks);
 
   std::int64_t largest_row = 0;
@@ -103,8 +102,8 @@ TEST_CASE("both holders of a tied embedding cut it alike", "[shard_layout]") {
   const model::Units last{2, 5};
   const int tiles = GENERATE(1, 3);
   for (const int ranks : {2, 5, 8}) {
-    const Held front = held(config, model::parameter_table(config, first), 2, 1, tiles);
-    const Held back = held(config, model::parameter_table(config, last), 2, 1, tiles);
+    const Held front = held(model::parameter_table(config, first), 2, 1, tiles);
+    const Held back = held(model::parameter_table(config, last), 2, 1, tiles);
     const ShardLayout a(front.table, front.boxes, front.layout, ranks);
     const ShardLayout b(back.table, back.boxes, back.layout, ranks);
     const auto embedding_of = [](const Held& held, const ShardLayout& layout, int rank) {
@@ -126,7 +125,7 @@ TEST_CASE("both holders of a tied embedding cut it alike", "[shard_layout]") {
 TEST_CASE("a part of a segment is counted among the ranks whose shares it meets",
           "[shard_layout]") {
   const model::ModelConfig config = odd_model(model::Family::llama, false);
-  const Held mine = held(config, model::parameter_table(config), 1, 0);
+  const Held mine = held(model::parameter_table(config), 1, 0);
   const ShardLayout shards(mine.table, mine.boxes, mine.layout, 3);
   const Range segment = mine.layout.segments[1].flat;
   const Range first = shards.share(1, 0);

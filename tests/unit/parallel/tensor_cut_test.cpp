@@ -52,13 +52,13 @@ TEST_CASE("the parts of every parameter cover it once and are held by every rank
       CAPTURE(spec.name);
       std::int64_t elements = 0;
       std::int64_t next_rank = 0;
-      for (const TensorShard& shard : tensor_shards(config, spec, tp)) {
+      for (const TensorShard& shard : tensor_shards(spec, tp)) {
         CHECK(shard.holders.begin == next_rank);
         next_rank = shard.holders.end();
         elements += shard.box.elements();
         CHECK(contains(Box::whole(spec.shape), shard.box));
         for (std::int64_t rank = shard.holders.begin; rank < shard.holders.end(); ++rank) {
-          CHECK(tensor_shard(config, spec, tp, static_cast<int>(rank)).box == shard.box);
+          CHECK(tensor_shard(spec, tp, static_cast<int>(rank)).box == shard.box);
         }
       }
       CHECK(next_rank == tp);
@@ -73,7 +73,7 @@ TEST_CASE("a rank's query heads find their key/value heads on the same rank", "[
   for (int rank = 0; rank < tp; ++rank) {
     std::map<std::string, Box> boxes;
     const auto table = model::parameter_table(config);
-    const auto cut = tensor_boxes(config, table, tp, rank);
+    const auto cut = tensor_boxes(table, tp, rank);
     for (std::size_t i = 0; i < table.size(); ++i) {
       boxes[table[i].name] = cut[i];
     }
@@ -86,6 +86,31 @@ TEST_CASE("a rank's query heads find their key/value heads on the same rank", "[
   }
 }
 
+TEST_CASE("a gradient is partial where a rank has only its heads or rows of it", "[tensor_cut]") {
+  using model::PartialGradient;
+  const model::ModelConfig config = grouped(8, 2);
+  const auto is_partial = [&](const char* name, int tp, bool sequence_parallel) {
+    const auto table = model::parameter_table(config);
+    const auto spec = std::ranges::find(table, name, &model::ParameterSpec::name);
+    REQUIRE(spec != table.end());
+    return gradient_is_partial(*spec, tensor_shard(*spec, tp, 0), sequence_parallel);
+  };
+  for (const bool sequence_parallel : {false, true}) {
+    CHECK(is_partial("layers.0.attn.k_proj.weight", 4, sequence_parallel));
+    CHECK(is_partial("layers.0.attn.v_proj.bias", 4, sequence_parallel));
+    CHECK_FALSE(is_partial("layers.0.attn.k_proj.weight", 2, sequence_parallel));
+    CHECK_FALSE(is_partial("layers.0.attn.q_proj.weight", 4, sequence_parallel));
+    CHECK(is_partial("final_norm.weight", 2, sequence_parallel) == sequence_parallel);
+    CHECK_FALSE(is_partial("final_norm.weight", 1, sequence_parallel));
+    // Of a vector that all heads share, whatever it is called.
+    const model::ParameterSpec of_heads{.name = "any",
+                                        .shape = {8},
+                                        .kind = model::ParameterKind::vector,
+                                        .partial = PartialGradient::over_heads};
+    CHECK(gradient_is_partial(of_heads, tensor_shard(of_heads, 2, 1), sequence_parallel));
+  }
+}
+
 TEST_CASE("each logical element counts once", "[tensor_cut]") {
   const model::ModelConfig config = grouped(8, 2);
   const std::vector<model::ParameterSpec> table = model::parameter_table(config);
@@ -93,14 +118,13 @@ TEST_CASE("each logical element counts once", "[tensor_cut]") {
     std::int64_t counted = 0;
     for (int rank = 0; rank < tp; ++rank) {
       fourfold::harness::SharedArena arena;
-      const model::Parameters parameters(table, tensor_boxes(config, table, tp, rank), DType::f32,
-                                         arena);
+      const model::Parameters parameters(table, tensor_boxes(table, tp, rank), DType::f32, arena);
       for (const model::Parameter& parameter : parameters) {
         for (std::int64_t i = 0; i < parameter.gradient.elements(); ++i) {
           parameter.gradient.as<float>()[i] = 1;
         }
       }
-      for (const Range& range : counted_once(config, parameters, tp, rank)) {
+      for (const Range& range : counted_once(parameters, tp, rank)) {
         for (std::int64_t i = range.begin; i < range.end(); ++i) {
           counted += parameters.gradients().as<float>()[i] == 1 ? 1 : 0;
         }

@@ -76,7 +76,7 @@ class Bench {
       seams_.gradients_needed(unit, {});
       add_matrices(unit, {0, parameters_.layout().elements}, rank, micro_batch);
       for (const model::Parameter& parameter : parameters_) {
-        if (parameter.spec.unit == unit && !parameter.spec.decays) {
+        if (parameter.spec.unit == unit && parameter.spec.is_vector()) {
           add_to(parameter.gradient, parameter.flat, rank, micro_batch);
         }
       }

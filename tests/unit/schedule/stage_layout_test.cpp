@@ -26,10 +26,15 @@ StageLayout layout(const std::string& schedule, int stages, int chunks,
           true};
 }
 
-model::ParameterSpec spec(const char* name, int unit) {
+model::ParameterSpec spec(model::ParameterKind kind, int unit) {
   model::ParameterSpec result;
-  result.name = name;
+  result.kind = kind;
   result.unit = unit;
+  return result;
+}
+model::ParameterSpec token_embedding() {
+  model::ParameterSpec result = spec(model::ParameterKind::embedding, 0);
+  result.cut = {model::TensorCut::Unit::vocabulary_row, 0, 64};
   return result;
 }
 
@@ -51,14 +56,14 @@ TEST_CASE("a loop deals units to ranks in turn", "[stage_layout]") {
 TEST_CASE("a tied embedding is held where it is looked up and where the head is",
           "[stage_layout]") {
   const StageLayout line = layout("1f1b", 3, 1, {2, 2, 2});
-  CHECK(line.holders(spec("embedding.token.weight", 0)) == std::vector<int>{0, 2});
-  CHECK(line.holders(spec("embedding.position.weight", 0)) == std::vector<int>{0});
-  CHECK(line.holders(spec("final_norm.weight", 7)) == std::vector<int>{2});
+  CHECK(line.holders(token_embedding()) == std::vector<int>{0, 2});
+  CHECK(line.holders(spec(model::ParameterKind::embedding, 0)) == std::vector<int>{0});
+  CHECK(line.holders(spec(model::ParameterKind::vector, 7)) == std::vector<int>{2});
   const StageLayout vee = layout("zb-v", 2, 2, {2, 2, 1, 1});
-  CHECK(vee.holders(spec("embedding.token.weight", 0)) == std::vector<int>{0});
+  CHECK(vee.holders(token_embedding()) == std::vector<int>{0});
   StageLayout untied = line;
   untied.tied = false;
-  CHECK(untied.holders(spec("embedding.token.weight", 0)) == std::vector<int>{0});
+  CHECK(untied.holders(token_embedding()) == std::vector<int>{0});
 }
 
 TEST_CASE("a tied embedding on one rank with the head ends with whichever is later",

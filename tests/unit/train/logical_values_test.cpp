@@ -19,7 +19,7 @@ using train::LogicalValues;
 
 namespace {
 
-const std::vector<model::ParameterSpec> table{{.name = "weight", .shape = {2, 3}, .decays = true}};
+const std::vector<model::ParameterSpec> table{{.name = "weight", .shape = {2, 3}, .decay = true}};
 
 /// What a rank holds of the tensor: element (i, j) is 10 i + j.
 model::Parameters part(const Box& box, device::Arena& arena, float error = 0) {

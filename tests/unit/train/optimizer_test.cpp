@@ -94,7 +94,7 @@ TEST_CASE("an update follows the formula; norms and biases do not decay", "[opti
   for (const model::Parameter& parameter : parameters) {
     for (std::int64_t i = 0; i < parameter.master.elements(); ++i) {
       // First step of AdamW: both bias-corrected moments are the gradient's, so the step is lr.
-      const double decayed = before[next++] * (1 - 0.01 * (parameter.spec.decays ? 0.5 : 0.0));
+      const double decayed = before[next++] * (1 - 0.01 * (parameter.spec.decay ? 0.5 : 0.0));
       CHECK_THAT(static_cast<double>(parameter.master.as<float>()[i]),
                  WithinAbs(decayed - 0.01 * (0.5 / (0.5 + 1e-8)), 1e-7));
       if (compute == DType::bf16) {

@@ -16,21 +16,22 @@
 namespace fourfold::model {
 
 /// A run of flat elements that the optimizer treats alike and that ranks share out as one: one
-/// unit's matrices (the token embedding by itself, so that both holders of a tied one cut it
-/// alike), one tile of them, or the vectors (norms and biases, which do not decay) of all units
-/// together.
+/// unit's matrices and embeddings (that of the tokens by itself, so that both holders of a tied one
+/// cut it alike), one tile of them, or the vectors (norms and biases) of all units together. Where
+/// weight decay begins or ends, a segment does, too.
 struct Segment {
   static constexpr int every_unit = -1;
-  int unit = every_unit;
+  int unit = every_unit;  ///< of vectors: every_unit
   Range flat;
-  bool decays = false;
+  bool decay = false;  ///< of all its parameters
   int tile = Part::whole;
+  bool has_vectors() const noexcept { return unit == every_unit; }
   Part part() const noexcept { return {unit, tile}; }
 };
 
 /// The numbers of elements: first the matrices, unit by unit in table order, then the vectors, unit
-/// by unit in table order. Each parameter starts at a multiple of 16 elements unless it `follows`.
-/// Gaps belong to nobody. A pure function of table, boxes and tiles.
+/// by unit in table order. Each parameter starts at a multiple of 16 elements unless it is
+/// fused_with_previous. Gaps belong to nobody. A pure function of table, boxes and tiles.
 ///
 /// In tiles, each matrix that a product reads (a parameter with those that follow it) is a number
 /// of segments: tiles of whole rows, as even as can be, no more of them than rows. They are counted

@@ -23,7 +23,9 @@
 #include <fourfold/base/shape.hpp>
 #include <fourfold/model/model_config.hpp>
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -35,17 +37,48 @@ inline constexpr const char* token_embedding_name = "embedding.token.weight";
 /// How a parameter starts.
 enum class Init : std::uint8_t { normal, ones, zeros };
 
+/// vector: norms and biases, [features]. matrix: read by a matmul. embedding: rows that are looked
+/// up. The last two are [rows, columns].
+enum class ParameterKind : std::uint8_t { vector, matrix, embedding };
+
+/// How tensor parallelism deals a parameter out: whole units along one dim. Units of one kind are
+/// dealt alike in all parameters.
+struct TensorCut {
+  enum class Unit : std::uint8_t { query_head, kv_head, ffn_feature, vocabulary_row };
+  Unit unit = Unit::query_head;
+  std::size_t dim = 0;
+  std::int64_t units = 1;  ///< in the whole parameter; divides shape[dim]
+  friend bool operator==(const TensorCut&, const TensorCut&) = default;
+};
+
+/// When ranks of the tensor axis that hold the same part of a parameter each have only an addend of
+/// its gradient. Else all of them have the same gradient.
+enum class PartialGradient : std::uint8_t {
+  never,
+  over_heads,  ///< each sees the attention heads of its own rank alone
+  over_rows,   ///< under sequence parallelism each sees the rows of its own rank alone
+};
+
+/// All that others must know of a parameter. Nothing is decided by the spelling of its name.
 struct ParameterSpec {
   std::string name;
   Shape shape;  ///< logical
+  ParameterKind kind = ParameterKind::matrix;
   Init init = Init::normal;
   float init_std = 0;  ///< of Init::normal: 0.02; o_proj and down_proj 0.02 / sqrt(2 * layers)
-  /// weight decay applies: matrices, embeddings among them; not norms, biases
-  bool decays = false;
-  int unit = 0;  ///< see Units
-  /// stored right behind the parameter before it of the same `decays`, so that both are read as one
-  /// matrix: k and v behind q, up behind gate
-  bool follows = false;
+  bool decay = false;  ///< weight decay applies: here to all but vectors
+  int unit = 0;        ///< see Units
+  /// stored right after the parameter before it, of vectors the vector before it, so that both are
+  /// read as one matrix: k and v after q, up after gate
+  bool fused_with_previous = false;
+  std::optional<TensorCut> cut = std::nullopt;  ///< nothing: whole on every rank
+  PartialGradient partial = PartialGradient::never;
+
+  bool is_vector() const noexcept { return kind == ParameterKind::vector; }
+  /// Rows of the vocabulary that are looked up: what a tied head reads, too.
+  bool is_token_embedding() const noexcept {
+    return kind == ParameterKind::embedding && cut && cut->unit == TensorCut::Unit::vocabulary_row;
+  }
   friend bool operator==(const ParameterSpec&, const ParameterSpec&) = default;
 };
 

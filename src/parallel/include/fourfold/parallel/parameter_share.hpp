@@ -37,11 +37,12 @@ class ParameterShare {
   struct Run {
     std::size_t segment = 0;
     Range flat;
-    Range state;  ///< elements in memory that has one number per element of the share
-    bool decays = false;
-    TensorView master;    ///< f32
-    TensorView gradient;  ///< f32: where the sum over all ranks is when it is done
-    TensorView weight;    ///< compute dtype, made from the master; for f32 the master itself
+    Range state;           ///< elements in memory that has one number per element of the share
+    bool vectors = false;  ///< norms and biases; else matrices and embeddings
+    bool decay = false;    ///< weight decay applies
+    TensorView master;     ///< f32
+    TensorView gradient;   ///< f32: where the sum over all ranks is when it is done
+    TensorView weight;     ///< compute dtype, made from the master; for f32 the master itself
   };
   /// The part of one parameter, with box.extent as the shape of its views.
   struct Piece {

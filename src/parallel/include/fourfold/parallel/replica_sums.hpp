@@ -19,8 +19,7 @@ namespace fourfold::parallel {
 class ReplicaSums {
  public:
   /// Collective over `tp`. @param tp, parameters  borrowed
-  ReplicaSums(const model::ModelConfig& config, comm::Communicator& tp,
-              const model::Parameters& parameters, bool sequence_parallel);
+  ReplicaSums(comm::Communicator& tp, const model::Parameters& parameters, bool sequence_parallel);
 
   /// Sums what a part has of matrices, a unit in all its parts, or a unit of vectors, ordered on
   /// `stream`. Collective over the holders.
@@ -55,7 +54,6 @@ class ReplicaSums {
 /// once over the tp and pp axes: what it holds alone, and what it is the first holder of (never a
 /// second copy of a tied embedding). In order;
 /// neighbours are merged with the gap between them, which is zero.
-std::vector<Range> counted_once(const model::ModelConfig& config,
-                                const model::Parameters& parameters, int tp, int rank);
+std::vector<Range> counted_once(const model::Parameters& parameters, int tp, int rank);
 
 }  // namespace fourfold::parallel

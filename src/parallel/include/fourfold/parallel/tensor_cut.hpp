@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// How tensor parallelism cuts a model: one table of (name, dim, what stays together). Everybody
-/// who must know which rank holds what asks here: parameters, checkpoints, gradient sums, the clip
-/// norm. A pure function of (model, degree).
+/// How tensor parallelism cuts a model, by ParameterSpec::cut. Everybody who must know which rank
+/// holds what asks here: parameters, checkpoints, gradient sums, the clip norm. A pure function of
+/// (parameter, degree).
 ///
 /// Cut along their output features (dim 0): q, k and v by whole heads, gate and up by feature;
 /// along their input features (dim 1): o_proj and down_proj; along the vocabulary (dim 0):
@@ -26,16 +26,14 @@ struct TensorShard {
 };
 
 /// The distinct parts in the order of positions. @pre validate_tensor_cut(config, tp) passes
-std::vector<TensorShard> tensor_shards(const model::ModelConfig& config,
-                                       const model::ParameterSpec& spec, int tp);
+std::vector<TensorShard> tensor_shards(const model::ParameterSpec& spec, int tp);
 
 /// The part that position `rank` holds. @pre as tensor_shards; 0 <= rank < tp
-TensorShard tensor_shard(const model::ModelConfig& config, const model::ParameterSpec& spec, int tp,
-                         int rank);
+TensorShard tensor_shard(const model::ParameterSpec& spec, int tp, int rank);
 
-/// Whether the ranks that hold the same part each have only an addend of its gradient: a shared
-/// key/value head sees the query heads of its own rank alone, and under sequence parallelism a norm
-/// sees its rank's rows. Other shared parameters have the same gradient on each of their holders.
+/// Whether the ranks that hold the same part each have only an addend of its gradient, by
+/// ParameterSpec::partial: a shared key/value head sees the query heads of its own rank alone, and
+/// under sequence parallelism a norm sees its rank's rows.
 bool gradient_is_partial(const model::ParameterSpec& spec, const TensorShard& shard,
                          bool sequence_parallel);
 
@@ -44,8 +42,7 @@ bool gradient_is_partial(const model::ParameterSpec& spec, const TensorShard& sh
 bool blocks_are_cut_alike(const model::ModelConfig& config, int tp);
 
 /// The boxes of a whole table at one position.
-std::vector<Box> tensor_boxes(const model::ModelConfig& config,
-                              const std::vector<model::ParameterSpec>& table, int tp, int rank);
+std::vector<Box> tensor_boxes(const std::vector<model::ParameterSpec>& table, int tp, int rank);
 
 /// @throws UserError (config) when the model cannot be cut into tp parts: names the key of the
 ///   model, and the degrees that work

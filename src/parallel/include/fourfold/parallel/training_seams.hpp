@@ -36,7 +36,7 @@ class TrainingSeams : public MeshSeams {
   struct State {
     const model::ModelConfig& config;
     const schedule::StageLayout& stages;  ///< of all ranks of the pp axis
-    const model::Parameters& parameters;  ///< tensor_boxes(config, table, tp, rank)
+    const model::Parameters& parameters;  ///< tensor_boxes(table, tp, rank)
     const ParameterShare& share;
     const ShardLayout& layout;  ///< of the share
   };

@@ -86,8 +86,7 @@ class TrainingState {
   std::size_t image_bytes() const noexcept { return image_.bytes(); }
 
  private:
-  void hold_errors(const model::ModelConfig& config, const ErrorPieces& errors,
-                   const comm::Mesh& mesh);
+  void hold_errors(const ErrorPieces& errors, const comm::Mesh& mesh);
   enum class Saves : std::uint8_t { no, yes };
   void hold(const model::ParameterSpec& spec, const Box& box, io::TensorState state,
             TensorView view, Saves saves, bool or_zeros = false);
