@@ -16,6 +16,7 @@
 #include <fourfold/io/made_folders.hpp>
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/io/streamed_save.hpp>
+#include <fourfold/model/presets.hpp>
 #include <fourfold/program/print.hpp>
 #include <fourfold/program/progress.hpp>
 #include <fourfold/runfile/saved_names.hpp>
@@ -98,8 +99,8 @@ io::CheckpointScalars scalars_of(const model::ModelConfig& config,
 void print_model(const model::ModelConfig& config) {
   program::print(
       "model  {}: {} layers, hidden {}, heads {}, kv_heads {}, ffn {}, vocab {}, context {}\n",
-      name(config.family), config.layers, config.hidden, config.heads, config.kv_heads, config.ffn,
-      config.vocab, config.context);
+      family_name(config), config.layers, config.hidden, config.attention.heads,
+      config.attention.kv_heads, config.feed_forward.width, config.vocab, config.context);
   const std::int64_t parameters = model::parameter_count(config);
   program::print("       {} parameters, {} as f32 masters\n", parameters,
                  telemetry::bytes_text(4 * parameters));

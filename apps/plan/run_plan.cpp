@@ -5,6 +5,7 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
+#include <fourfold/model/presets.hpp>
 #include <fourfold/program/checkpoint_run_file.hpp>
 #include <fourfold/train/load_run.hpp>
 #include <fourfold/train/mesh_layout.hpp>
@@ -252,7 +253,7 @@ std::string run_report(const PlannedRun& run) {
   const auto parameters = static_cast<double>(model::parameter_count(config.model));
   std::string text =
       fmt::format("model     {}, {} layers, hidden {}, {} parameters, {}\n",
-                  name(config.model.family), config.model.layers, config.model.hidden,
+                  family_name(config.model), config.model.layers, config.model.hidden,
                   count_text(parameters), name(config.train.precision));
   text += fmt::format("mesh      {}: {} ranks\n", run.mesh.str(), run.mesh.ranks());
   text += fmt::format(

@@ -3,6 +3,7 @@
 #include "saved_state.hpp"
 
 #include <fourfold/base/philox.hpp>
+#include <fourfold/model/presets.hpp>
 
 #include <array>
 #include <cstring>
@@ -18,17 +19,17 @@ constexpr std::array states{io::TensorState::master, io::TensorState::exp_avg,
 runfile::RunConfig run_of(double state_gib) {
   runfile::RunConfig run;
   model::ModelConfig& config = run.model;
-  config.family = model::Family::llama;
+  set_family(config, model::Family::llama);
   config.layers = 8;
   config.hidden = 1024;
-  config.heads = config.kv_heads = 16;
+  config.attention.heads = config.attention.kv_heads = 16;
   config.vocab = 16000;
   config.context = 128;
   config.tie_embeddings = false;
   const double parameters = state_gib * 1073741824.0 / 12;
   const double ends = 2.0 * 16000 * 1024;
   const double attention = 8.0 * 4 * 1024 * 1024;
-  config.ffn =
+  config.feed_forward.width =
       static_cast<std::int64_t>((parameters - ends - attention) / (8.0 * 3 * 1024)) / 16 * 16;
   config = config.resolved();
   run.data.train = {"tokens"};

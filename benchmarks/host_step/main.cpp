@@ -10,6 +10,7 @@
 
 #include <fourfold/comm/mpi_runtime.hpp>
 #include <fourfold/kernels/runtime.hpp>
+#include <fourfold/model/presets.hpp>
 #include <fourfold/program/command_line.hpp>
 #include <fourfold/program/run.hpp>
 #include <fourfold/train/step_runner.hpp>

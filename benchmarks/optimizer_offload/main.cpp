@@ -8,6 +8,7 @@
 
 #include <fourfold/kernels/runtime.hpp>
 #include <fourfold/model/parameters.hpp>
+#include <fourfold/model/presets.hpp>
 #include <fourfold/parallel/shard_layout.hpp>
 #include <fourfold/parallel/zero.hpp>
 #include <fourfold/program/command_line.hpp>
@@ -38,17 +39,17 @@ struct Options {
 /// A llama whose masters and two moments are about so large.
 model::ModelConfig model_of(double state_gib) {
   model::ModelConfig config;
-  config.family = model::Family::llama;
+  set_family(config, model::Family::llama);
   config.layers = 8;
   config.hidden = 1024;
-  config.heads = config.kv_heads = 16;
+  config.attention.heads = config.attention.kv_heads = 16;
   config.vocab = 16000;
   config.context = 128;
   config.tie_embeddings = false;
   const double parameters = state_gib * 1073741824.0 / 12;
   const double ends = 2.0 * 16000 * 1024;
   const double attention = 8.0 * 4 * 1024 * 1024;
-  config.ffn =
+  config.feed_forward.width =
       static_cast<std::int64_t>((parameters - ends - attention) / (8.0 * 3 * 1024)) / 16 * 16;
   return config.resolved();
 }

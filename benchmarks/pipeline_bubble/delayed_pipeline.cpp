@@ -28,7 +28,7 @@ model::ModelConfig tiny_model(int ranks) {
   model::ModelConfig config;
   config.layers = layers_per_rank * ranks;
   config.hidden = 16;
-  config.heads = 2;
+  config.attention.heads = 2;
   config.vocab = 64;
   config.context = tokens;
   return config.resolved();

@@ -11,6 +11,7 @@
 #include <fourfold/io/new_folder.hpp>
 #include <fourfold/io/safetensors.hpp>
 #include <fourfold/model/parameter_table.hpp>
+#include <fourfold/model/presets.hpp>
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/runfile/saved_names.hpp>
 
@@ -73,23 +74,25 @@ std::string index_of(const std::vector<ForeignFile>& files, DType dtype) {
 }
 
 void refuse_unlike_llmc(const model::ModelConfig& config, DType dtype) {
-  if (config.family != model::Family::gpt2) {
-    unlike_llmc("model.family", std::string(name(config.family)), "its models are gpt2");
+  if (family_of(config) != model::Family::gpt2) {
+    unlike_llmc("model.family", std::string(family_name(config)), "its models are gpt2");
   }
   if (!config.tie_embeddings) {
     unlike_llmc("model.tie_embeddings", "false", "its head is the embedding");
   }
-  if (config.kv_heads != config.heads) {
-    unlike_llmc("model.kv_heads", std::to_string(config.kv_heads), "it has as many as heads");
+  if (config.attention.kv_heads != config.attention.heads) {
+    unlike_llmc("model.kv_heads", std::to_string(config.attention.kv_heads),
+                "it has as many as heads");
   }
-  if (config.heads * config.head_dim != config.hidden) {
-    unlike_llmc("model.head_dim", std::to_string(config.head_dim), "it has hidden / heads");
+  if (config.attention.heads * config.attention.head_dim != config.hidden) {
+    unlike_llmc("model.head_dim", std::to_string(config.attention.head_dim),
+                "it has hidden / heads");
   }
-  if (config.ffn != 4 * config.hidden) {
-    unlike_llmc("model.ffn", std::to_string(config.ffn), "it has 4 * hidden");
+  if (config.feed_forward.width != 4 * config.hidden) {
+    unlike_llmc("model.ffn", std::to_string(config.feed_forward.width), "it has 4 * hidden");
   }
-  if (config.norm_epsilon != 1e-5) {
-    unlike_llmc("model.norm_epsilon", format_message("{}", config.norm_epsilon), "it has 1e-5");
+  if (config.norm.epsilon != 1e-5) {
+    unlike_llmc("model.norm_epsilon", format_message("{}", config.norm.epsilon), "it has 1e-5");
   }
   if (dtype == DType::f16) {
     unlike_llmc("--dtype", "f16", "its files are f32 or bf16");
@@ -126,7 +129,7 @@ void refuse_existing(const std::filesystem::path& path) {
 bool is_split_otherwise(const model::ModelConfig& config, const HfTokenizer& tokenizer) {
   constexpr std::string_view qwen2s = R"(|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*)";
   const auto file = std::ranges::find(tokenizer.files, "tokenizer.json", &HfTokenizer::File::name);
-  return config.qkv_bias && file != tokenizer.files.end() &&
+  return config.attention.qkv_bias && file != tokenizer.files.end() &&
          file->contents.find(qwen2s) == std::string::npos;
 }
 
@@ -192,7 +195,7 @@ ExportPlan plan_llmc_export(const model::ModelConfig& config, const ExportOption
                             .vocab = config.vocab,
                             .padded_vocab = padded(config.vocab, multiple),
                             .layers = config.layers,
-                            .heads = config.heads,
+                            .heads = config.attention.heads,
                             .hidden = config.hidden};
   ForeignFile file{.name = {},
                    .head = io::llmc_header(sizes, options.dtype),

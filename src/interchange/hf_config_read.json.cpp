@@ -9,6 +9,7 @@
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/text.hpp>
 #include <fourfold/interchange/hf_config.hpp>
+#include <fourfold/model/presets.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -77,14 +78,14 @@ void read_gpt2(const Members& members, HfModel& model) {
   members.require_flag("scale_attn_by_inverse_layer_idx", false, "equal scales in all layers");
   members.require_flag("add_cross_attention", false, "self-attention");
   model::ModelConfig& config = model.config;
-  config.family = model::Family::gpt2;
+  set_family(config, model::Family::gpt2);
   config.vocab = members.size("vocab_size");
   config.context = members.size_of({"n_positions", "max_position_embeddings", "n_ctx"});
   config.hidden = members.size_of({"n_embd", "hidden_size"});
   config.layers = members.size_of({"n_layer", "num_hidden_layers"});
-  config.heads = members.size_of({"n_head", "num_attention_heads"});
-  config.ffn = members.optional_size("n_inner").value_or(4 * config.hidden);
-  config.norm_epsilon = members.number("layer_norm_epsilon", 1e-5);
+  config.attention.heads = members.size_of({"n_head", "num_attention_heads"});
+  config.feed_forward.width = members.optional_size("n_inner").value_or(4 * config.hidden);
+  config.norm.epsilon = members.number("layer_norm_epsilon", 1e-5);
   config.tie_embeddings = members.flag("tie_word_embeddings", true);
   config.dropout = members.number("resid_pdrop", 0.1);
   note_dropout(members, "embd_pdrop", config.dropout, model);
@@ -125,17 +126,18 @@ void read_llama(const Members& members, bool is_qwen2, HfModel& model) {
   members.require_flag("is_causal", true, "attention to what came before");
   refuse_sliding_windows(members);
   model::ModelConfig& config = model.config;
-  config.family = model::Family::llama;
-  config.qkv_bias = is_qwen2;
+  set_family(config, model::Family::llama);
+  config.attention.qkv_bias = is_qwen2;
   config.vocab = members.size("vocab_size");
   config.context = members.size("max_position_embeddings");
   config.hidden = members.size("hidden_size");
   config.layers = members.size("num_hidden_layers");
-  config.heads = members.size("num_attention_heads");
-  config.kv_heads = members.optional_size("num_key_value_heads").value_or(config.heads);
-  config.head_dim = members.optional_size("head_dim").value_or(0);
-  config.ffn = members.size("intermediate_size");
-  config.norm_epsilon = members.number("rms_norm_eps", 1e-6);
+  config.attention.heads = members.size("num_attention_heads");
+  config.attention.kv_heads =
+      members.optional_size("num_key_value_heads").value_or(config.attention.heads);
+  config.attention.head_dim = members.optional_size("head_dim").value_or(0);
+  config.feed_forward.width = members.size("intermediate_size");
+  config.norm.epsilon = members.number("rms_norm_eps", 1e-6);
   config.tie_embeddings = members.flag("tie_word_embeddings", false);
   read_rope(members, config);
   note_dropout(members, "attention_dropout", 0, model);

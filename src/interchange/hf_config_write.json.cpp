@@ -5,6 +5,7 @@
 #include <fourfold/base/json_text.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/interchange/hf_config.hpp>
+#include <fourfold/model/presets.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -33,14 +34,14 @@ const char* torch_name(DType dtype) {
 }
 
 void refuse_unlike_gpt2(const model::ModelConfig& config) {
-  if (config.kv_heads != config.heads) {
-    refuse("kv_heads", config.kv_heads,
-           format_message("GPT2LMHeadModel has as many as heads, {}", config.heads));
+  if (config.attention.kv_heads != config.attention.heads) {
+    refuse("kv_heads", config.attention.kv_heads,
+           format_message("GPT2LMHeadModel has as many as heads, {}", config.attention.heads));
   }
-  if (config.heads * config.head_dim != config.hidden) {
-    refuse(
-        "head_dim", config.head_dim,
-        format_message("GPT2LMHeadModel has hidden / heads, {} / {}", config.hidden, config.heads));
+  if (config.attention.heads * config.attention.head_dim != config.hidden) {
+    refuse("head_dim", config.attention.head_dim,
+           format_message("GPT2LMHeadModel has hidden / heads, {} / {}", config.hidden,
+                          config.attention.heads));
   }
 }
 
@@ -49,10 +50,10 @@ void add_gpt2(const model::ModelConfig& config, ordered_json& json) {
   json["n_positions"] = config.context;
   json["n_embd"] = config.hidden;
   json["n_layer"] = config.layers;
-  json["n_head"] = config.heads;
-  json["n_inner"] = config.ffn;
+  json["n_head"] = config.attention.heads;
+  json["n_inner"] = config.feed_forward.width;
   json["activation_function"] = "gelu_new";
-  json["layer_norm_epsilon"] = config.norm_epsilon;
+  json["layer_norm_epsilon"] = config.norm.epsilon;
   json["resid_pdrop"] = config.dropout;
   json["embd_pdrop"] = config.dropout;
   json["attn_pdrop"] = 0.0;
@@ -61,8 +62,8 @@ void add_gpt2(const model::ModelConfig& config, ordered_json& json) {
 
 /// The keys of transformers 4, which 5 reads too.
 void add_rope(const model::ModelConfig& config, ordered_json& json) {
-  const model::RopeScaling& scaling = config.rope_scaling;
-  json["rope_theta"] = config.rope_theta;
+  const model::RopeScaling& scaling = config.positions.rope_scaling;
+  json["rope_theta"] = config.positions.rope_theta;
   json["rope_scaling"] = nullptr;
   if (scaling.kind == model::RopeScaling::Kind::none) {
     return;
@@ -77,24 +78,24 @@ void add_rope(const model::ModelConfig& config, ordered_json& json) {
 }
 
 void add_llama(const model::ModelConfig& config, ordered_json& json) {
-  if (!config.qkv_bias && config.hidden % config.heads != 0) {
+  if (!config.attention.qkv_bias && config.hidden % config.attention.heads != 0) {
     refuse(
-        "heads", config.heads,
+        "heads", config.attention.heads,
         format_message("LlamaForCausalLM wants a divisor of hidden, {}, also with head_dim given",
                        config.hidden));
   }
   json["max_position_embeddings"] = config.context;
   json["hidden_size"] = config.hidden;
-  json["intermediate_size"] = config.ffn;
+  json["intermediate_size"] = config.feed_forward.width;
   json["num_hidden_layers"] = config.layers;
-  json["num_attention_heads"] = config.heads;
-  json["num_key_value_heads"] = config.kv_heads;
-  json["head_dim"] = config.head_dim;
+  json["num_attention_heads"] = config.attention.heads;
+  json["num_key_value_heads"] = config.attention.kv_heads;
+  json["head_dim"] = config.attention.head_dim;
   json["hidden_act"] = "silu";
-  json["rms_norm_eps"] = config.norm_epsilon;
+  json["rms_norm_eps"] = config.norm.epsilon;
   add_rope(config, json);
   json["attention_dropout"] = 0.0;
-  if (config.qkv_bias) {
+  if (config.attention.qkv_bias) {
     json["use_sliding_window"] = false;
   } else {
     json["attention_bias"] = false;
@@ -120,12 +121,12 @@ std::string hf_generation_config_json(const SpecialTokens& special) {
 std::string hf_config_json(const model::ModelConfig& config, std::int64_t vocab_rows, DType dtype,
                            const SpecialTokens& special) {
   FOURFOLD_EXPECT(vocab_rows >= config.vocab);
-  const bool is_gpt2 = config.family == model::Family::gpt2;
+  const bool is_gpt2 = family_of(config) == model::Family::gpt2;
   ordered_json json;
-  json["architectures"] = {is_gpt2           ? "GPT2LMHeadModel"
-                           : config.qkv_bias ? "Qwen2ForCausalLM"
-                                             : "LlamaForCausalLM"};
-  json["model_type"] = is_gpt2 ? "gpt2" : config.qkv_bias ? "qwen2" : "llama";
+  json["architectures"] = {is_gpt2                     ? "GPT2LMHeadModel"
+                           : config.attention.qkv_bias ? "Qwen2ForCausalLM"
+                                                       : "LlamaForCausalLM"};
+  json["model_type"] = is_gpt2 ? "gpt2" : config.attention.qkv_bias ? "qwen2" : "llama";
   json["vocab_size"] = vocab_rows;
   is_gpt2 ? add_gpt2(config, json) : add_llama(config, json);
   json["initializer_range"] = 0.02;

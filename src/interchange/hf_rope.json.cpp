@@ -82,7 +82,7 @@ double read_rope_theta(const Members& members) {
 }  // namespace
 
 void read_rope(const Members& members, model::ModelConfig& config) {
-  config.rope_theta = read_rope_theta(members);
+  config.positions.rope_theta = read_rope_theta(members);
   if (members.number("partial_rotary_factor", 1) != 1) {
     members.not_computed("partial_rotary_factor", "rotary positions of whole heads");
   }
@@ -99,20 +99,20 @@ void read_rope(const Members& members, model::ModelConfig& config) {
   if (rope.type() != other.type()) {
     contradict();
   }
-  config.rope_scaling = rope.scaling(config.context);
-  if (config.rope_scaling != other.scaling(config.context)) {
+  config.positions.rope_scaling = rope.scaling(config.context);
+  if (config.positions.rope_scaling != other.scaling(config.context)) {
     contradict();
   }
   const auto outside = members.optional_size("original_max_position_embeddings");
-  if (outside && config.rope_scaling.kind == model::RopeScaling::Kind::llama3) {
+  if (outside && config.positions.rope_scaling.kind == model::RopeScaling::Kind::llama3) {
     const bool is_said_twice =
         (parameters && parameters->find("original_max_position_embeddings")) ||
         (scaling && scaling->find("original_max_position_embeddings"));
-    if (is_said_twice && *outside != config.rope_scaling.original_context) {
+    if (is_said_twice && *outside != config.positions.rope_scaling.original_context) {
       members.contradict("original_max_position_embeddings",
                          members.stated(parameters ? "rope_parameters" : "rope_scaling"));
     }
-    config.rope_scaling.original_context = *outside;
+    config.positions.rope_scaling.original_context = *outside;
   }
 }
 

@@ -3,6 +3,7 @@
 #include <fourfold/base/contract.hpp>
 #include <fourfold/interchange/foreign_tensor.hpp>
 #include <fourfold/model/parameter_table.hpp>
+#include <fourfold/model/presets.hpp>
 
 #include <fmt/format.h>
 
@@ -18,8 +19,8 @@ class Table {
   Table(const model::ModelConfig& config, const TableRows& rows)
       : config_(config),
         rows_(rows),
-        query_(config.heads * config.head_dim),
-        key_(config.kv_heads * config.head_dim) {}
+        query_(config.attention.heads * config.attention.head_dim),
+        key_(config.attention.kv_heads * config.attention.head_dim) {}
 
   std::vector<ForeignTensor> gpt2() {
     const std::int64_t hidden = config_.hidden;
@@ -33,8 +34,8 @@ class Table {
       fused(theirs + "attn.c_attn", ours + "attn.");
       conv(theirs + "attn.c_proj", ours + "attn.o_proj", hidden, query_);
       norm(theirs + "ln_2", ours + "mlp_norm");
-      conv(theirs + "mlp.c_fc", ours + "mlp.up_proj", config_.ffn, hidden);
-      conv(theirs + "mlp.c_proj", ours + "mlp.down_proj", hidden, config_.ffn);
+      conv(theirs + "mlp.c_fc", ours + "mlp.up_proj", config_.feed_forward.width, hidden);
+      conv(theirs + "mlp.c_proj", ours + "mlp.down_proj", hidden, config_.feed_forward.width);
     }
     norm("transformer.ln_f", "final_norm");
     head();
@@ -52,15 +53,18 @@ class Table {
         const std::string theirs_linear = fmt::format("{}self_attn.{}_proj.", theirs, which);
         const std::string ours_linear = fmt::format("{}attn.{}_proj.", ours, which);
         same(theirs_linear + "weight", ours_linear + "weight", {out, hidden});
-        if (config_.qkv_bias) {
+        if (config_.attention.qkv_bias) {
           same(theirs_linear + "bias", ours_linear + "bias", {out});
         }
       }
       same(theirs + "self_attn.o_proj.weight", ours + "attn.o_proj.weight", {hidden, query_});
       same(theirs + "post_attention_layernorm.weight", ours + "mlp_norm.weight", {hidden});
-      same(theirs + "mlp.gate_proj.weight", ours + "mlp.gate_proj.weight", {config_.ffn, hidden});
-      same(theirs + "mlp.up_proj.weight", ours + "mlp.up_proj.weight", {config_.ffn, hidden});
-      same(theirs + "mlp.down_proj.weight", ours + "mlp.down_proj.weight", {hidden, config_.ffn});
+      same(theirs + "mlp.gate_proj.weight", ours + "mlp.gate_proj.weight",
+           {config_.feed_forward.width, hidden});
+      same(theirs + "mlp.up_proj.weight", ours + "mlp.up_proj.weight",
+           {config_.feed_forward.width, hidden});
+      same(theirs + "mlp.down_proj.weight", ours + "mlp.down_proj.weight",
+           {hidden, config_.feed_forward.width});
     }
     same("model.norm.weight", "final_norm.weight", {hidden});
     head();
@@ -118,7 +122,7 @@ class Table {
 
 std::vector<ForeignTensor> hf_tensors(const model::ModelConfig& config, const TableRows& rows) {
   Table table(config, rows);
-  return config.family == model::Family::gpt2 ? table.gpt2() : table.llama();
+  return family_of(config) == model::Family::gpt2 ? table.gpt2() : table.llama();
 }
 
 }  // namespace fourfold::interchange

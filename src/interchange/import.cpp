@@ -11,6 +11,7 @@
 #include <fourfold/io/safetensors.hpp>
 #include <fourfold/io/text_file.hpp>
 #include <fourfold/model/parameter_table.hpp>
+#include <fourfold/model/presets.hpp>
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/runfile/saved_names.hpp>
 
@@ -126,7 +127,8 @@ void refuse_more_layers(const std::filesystem::path& path, const model::ModelCon
           format_message(
               "{}: config.json says {} = {}, and the files hold {}; correct the one that "
               "is wrong",
-              path.string(), config.family == model::Family::gpt2 ? "n_layer" : "num_hidden_layers",
+              path.string(),
+              family_of(config) == model::Family::gpt2 ? "n_layer" : "num_hidden_layers",
               config.layers, name));
     }
   }
@@ -140,7 +142,7 @@ void refuse_others(const io::SafetensorsFolder& folder, const std::filesystem::p
   for (const io::StoredArray& array : folder.arrays()) {
     const bool is_head = array.name() == "lm_head.weight" && config.tie_embeddings;
     if (is_head) {
-      const bool is_gpt2 = config.family == model::Family::gpt2;
+      const bool is_gpt2 = family_of(config) == model::Family::gpt2;
       const io::StoredArray* const embedding =
           find_array(folder, is_gpt2 ? "transformer.wte.weight" : "model.embed_tokens.weight");
       if (!same_values(array, *embedding)) {
@@ -162,7 +164,7 @@ void refuse_others(const io::SafetensorsFolder& folder, const std::filesystem::p
     throw UserError(ExitCode::config,
                     format_message("{}: holds {} tensors that a {} does not have ({}{}): it is "
                                    "another kind of model, which fourfold does not compute",
-                                   path.string(), count, name(config.family),
+                                   path.string(), count, family_name(config),
                                    fmt::join(others, ", "), count > others.size() ? ", ..." : ""));
   }
 }
@@ -214,13 +216,13 @@ ForeignModel open_hf(const std::filesystem::path& folder, const ImportOptions& o
 ForeignModel open_llmc(const std::filesystem::path& file, const ImportOptions& options) {
   const io::LlmcCheckpoint checkpoint(file);
   const io::LlmcSizes& sizes = checkpoint.sizes();
-  model::ModelConfig config{.family = model::Family::gpt2,
-                            .layers = sizes.layers,
-                            .hidden = sizes.hidden,
-                            .heads = sizes.heads,
-                            .vocab = sizes.vocab,
-                            .context = sizes.context,
-                            .rope_scaling = {}};
+  model::ModelConfig config;
+  set_family(config, model::Family::gpt2);
+  config.layers = sizes.layers;
+  config.hidden = sizes.hidden;
+  config.attention.heads = sizes.heads;
+  config.vocab = sizes.vocab;
+  config.context = sizes.context;
   cut(config, options);
   ForeignModel result{config.resolved(), {}, nullptr};
   result.source = std::make_unique<ForeignSource>(

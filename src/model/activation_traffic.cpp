@@ -12,12 +12,12 @@ ActivationTraffic::ActivationTraffic(const StageShape& shape, const StageMemory&
       block_count_(static_cast<std::size_t>(shape.blocks().end - shape.blocks().begin)),
       blocks_(memory.block_turns),
       inputs_(memory.input_turns) {
-  const bool llama = shape.config.family == Family::llama;  // its backward pass changes up_NU
-  for_backward_ = recompute_.kept(false, llama);
+  const bool gated = shape.config.feed_forward.gated;  // its backward pass changes up_NU
+  for_backward_ = recompute_.kept(false, gated);
   for_weights_.product_inputs = true;
-  for_weights_.up_product = llama;
+  for_weights_.up_product = gated;
   changed_.product_inputs = recompute_.kind != Recompute::Kind::none;
-  changed_.up_product = llama;
+  changed_.up_product = gated;
 }
 
 ActivationTraffic::Turn* ActivationTraffic::input_turn(std::size_t block) {

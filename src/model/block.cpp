@@ -20,8 +20,8 @@ std::string prefix(int layer, const char* part) {
   return fmt::format("layers.{}.{}", layer, part);
 }
 
-Linear first_mlp_product(const Parameters& parameters, Family family, int layer, Seams& seams) {
-  if (family == Family::llama) {
+Linear first_mlp_product(const Parameters& parameters, bool gated, int layer, Seams& seams) {
+  if (gated) {
     return {parameters, {prefix(layer, "mlp.gate_proj"), prefix(layer, "mlp.up_proj")}, seams};
   }
   return {parameters, {prefix(layer, "mlp.up_proj")}, seams};
@@ -44,11 +44,12 @@ ConstTensorView gather_then_ahead(Seams& seams, ConstTensorView x_RD, ConstTenso
 }
 
 Block::Block(const StageShape& shape, int layer, const Parameters& parameters, Seams& seams)
-    : family_(shape.config.family),
+    : gated_(shape.config.feed_forward.gated),
+      are_positions_rotary_(shape.config.positions.are_rotary()),
       remakes_(shape.options.recompute.kind == Recompute::Kind::selective),
       layer_(layer),
       sizes_(shape.sizes),
-      head_dim_(shape.config.head_dim),
+      head_dim_(shape.config.attention.head_dim),
       attn_norm_(shape.config, parameters, prefix(layer, "attn_norm")),
       qkv_(parameters,
            {prefix(layer, "attn.q_proj"), prefix(layer, "attn.k_proj"),
@@ -56,7 +57,7 @@ Block::Block(const StageShape& shape, int layer, const Parameters& parameters, S
            seams),
       out_(parameters, {prefix(layer, "attn.o_proj")}, seams),
       mlp_norm_(shape.config, parameters, prefix(layer, "mlp_norm")),
-      up_(first_mlp_product(parameters, shape.config.family, layer, seams)),
+      up_(first_mlp_product(parameters, gated_, layer, seams)),
       down_(parameters, {prefix(layer, "mlp.down_proj")}, seams),
       seams_(seams) {
   FOURFOLD_EXPECT(qkv_.out_features() == shape.qkv_features());
@@ -98,7 +99,7 @@ kernels::AttentionShape Block::attention_shape(const Pass& pass) const {
 
 void Block::rotate(const Fused<void*>& heads, const Pass& pass, ConstTensorView rotary_PH,
                    bool inverse, device::StreamRef stream) const {
-  if (family_ != Family::llama) {
+  if (!are_positions_rotary_) {
     return;
   }
   const ConstTensorView position_T = pass.position_N.rows(0, pass.tokens);
@@ -145,7 +146,7 @@ void Block::attend(const Pass& pass, const BlockActivations& kept, device::Strea
 }
 
 void Block::activate(const BlockActivations& kept, device::StreamRef stream) const {
-  if (family_ == Family::llama) {
+  if (gated_) {
     kernels::swiglu(kept.up_NU, kept.activated_NF, stream);
   } else {
     kernels::gelu(kept.up_NU, kept.activated_NF, stream);
@@ -156,7 +157,7 @@ void Block::activate(const BlockActivations& kept, device::StreamRef stream) con
 /// itself, as remake() does it.
 void Block::up_and_activate(ConstTensorView x_ND, const BlockActivations& kept,
                             device::StreamRef stream) const {
-  if (family_ == Family::gpt2 && !remakes_) {
+  if (!gated_ && !remakes_) {
     up_.forward_gelu(x_ND, kept.up_NU, kept.activated_NF, stream);
   } else {
     up_.forward(x_ND, kept.up_NU, true, stream);
@@ -212,13 +213,13 @@ TensorView Block::norm_gradient(const Linear& product, ConstTensorView dy, const
 
 TensorView Block::up_gradient(const BlockActivations& kept,
                               const ProductGradients& gradients) const {
-  return family_ == Family::llama ? kept.up_NU : gradients.activated_NF;
+  return gated_ ? kept.up_NU : gradients.activated_NF;
 }
 
 void Block::backward_down(ConstTensorView ddown_ND, const BlockActivations& kept,
                           const ProductGradients& gradients, const Scratch& scratch,
                           device::StreamRef stream) const {
-  if (family_ == Family::gpt2) {
+  if (!gated_) {
     down_.backward_input_gelu(ddown_ND, kept.up_NU, gradients.activated_NF, scratch.sums, stream);
   } else {
     down_.backward_input(ddown_ND, gradients.activated_NF, scratch.sums, stream);
@@ -245,7 +246,7 @@ void Block::backward_mlp(const Pass& pass, const BlockActivations& kept,
     down_.backward_weight(kept.activated_NF, ddown, stream);
   }
   const TensorView dup = up_gradient(kept, gradients);
-  if (family_ == Family::llama) {
+  if (gated_) {
     kernels::swiglu_backward(gradients.activated_NF, kept.up_NU, dup, stream);
   }
   if (when == WeightGradients::now) {

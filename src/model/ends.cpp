@@ -17,7 +17,7 @@ Embedding::Embedding(const StageShape& shape, const Parameters& parameters, Seam
       position_(parameters.find("embedding.position.weight")),
       layers_(shape.config.layers),
       seams_(seams) {
-  FOURFOLD_EXPECT((position_ != nullptr) == (shape.config.family == Family::gpt2));
+  FOURFOLD_EXPECT((position_ == nullptr) == shape.config.positions.are_rotary());
   token_tiles_ = tiles_of(parameters, token_->flat, shape.config.hidden);
   if (position_ != nullptr) {
     position_tiles_ = tiles_of(parameters, position_->flat, shape.config.hidden);

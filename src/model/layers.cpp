@@ -164,8 +164,8 @@ void Linear::backward_weight(ConstTensorView x_NI, ConstTensorView dy_NO,
 Norm::Norm(const ModelConfig& config, const Parameters& parameters, const std::string& prefix)
     : weight_(&parameters.at(prefix + ".weight")),
       bias_(parameters.find(prefix + ".bias")),
-      epsilon_(static_cast<float>(config.norm_epsilon)) {
-  FOURFOLD_EXPECT((bias_ != nullptr) == (config.family == Family::gpt2));
+      epsilon_(static_cast<float>(config.norm.epsilon)) {
+  FOURFOLD_EXPECT((bias_ != nullptr) == (config.norm.kind == NormTraits::Kind::layer));
 }
 
 void Norm::forward(ConstTensorView x_RD, TensorView y_RD, const NormStatistics& statistics,

@@ -77,7 +77,7 @@ struct NormStatistics {
   TensorView rstd_R;
 };
 
-/// layer_norm (gpt2) or rms_norm (llama).
+/// layer_norm or rms_norm.
 class Norm {
  public:
   Norm(const ModelConfig& config, const Parameters& parameters, const std::string& prefix);

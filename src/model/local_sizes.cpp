@@ -8,7 +8,10 @@ namespace fourfold::model {
 LocalSizes local_sizes(const ModelConfig& config, std::span<const ParameterSpec> table,
                        std::span<const Box> boxes) {
   FOURFOLD_EXPECT(table.size() == boxes.size());
-  LocalSizes sizes{config.heads, config.kv_heads, config.ffn, {0, config.vocab}};
+  LocalSizes sizes{config.attention.heads,
+                   config.attention.kv_heads,
+                   config.feed_forward.width,
+                   {0, config.vocab}};
   for (std::size_t i = 0; i < table.size(); ++i) {
     if (!table[i].cut) {
       continue;

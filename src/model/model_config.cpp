@@ -44,27 +44,28 @@ std::int64_t nearest_divisor(std::int64_t total, std::int64_t wanted) {
 }
 
 void validate_heads(const ModelConfig& config) {
-  if (config.heads % config.kv_heads != 0) {
-    refuse(format_message(
-        "model.kv_heads = {} does not divide model.heads = {} (each key/value head "
-        "serves the same number of query heads); set kv_heads to {}",
-        config.kv_heads, config.heads, nearest_divisor(config.heads, config.kv_heads)));
+  if (config.attention.heads % config.attention.kv_heads != 0) {
+    refuse(
+        format_message("model.kv_heads = {} does not divide model.heads = {} (each key/value head "
+                       "serves the same number of query heads); set kv_heads to {}",
+                       config.attention.kv_heads, config.attention.heads,
+                       nearest_divisor(config.attention.heads, config.attention.kv_heads)));
   }
-  if (config.family == Family::llama && config.head_dim % 2 != 0) {
+  if (config.positions.are_rotary() && config.attention.head_dim % 2 != 0) {
     refuse(
         format_message("model.head_dim = {} is odd (rotary positions turn pairs of features); set "
                        "head_dim to {} or change heads",
-                       config.head_dim, config.head_dim + 1));
+                       config.attention.head_dim, config.attention.head_dim + 1));
   }
 }
 
 void validate_rope(const ModelConfig& config) {
-  const RopeScaling& scaling = config.rope_scaling;
-  if (!(config.rope_theta > 1) || !std::isfinite(config.rope_theta)) {
+  const RopeScaling& scaling = config.positions.rope_scaling;
+  if (!(config.positions.rope_theta > 1) || !std::isfinite(config.positions.rope_theta)) {
     refuse(format_message(
         "model.rope_theta = {} is not above 1 (it is the base of the wavelengths); set "
         "it to 10000",
-        config.rope_theta));
+        config.positions.rope_theta));
   }
   if (scaling.kind == RopeScaling::Kind::none) {
     return;
@@ -86,26 +87,24 @@ void validate_rope(const ModelConfig& config) {
   }
 }
 
-void validate_family(const ModelConfig& config) {
-  if (config.family == Family::llama) {
+void validate_traits(const ModelConfig& config) {
+  using Activation = FeedForwardTraits::Activation;
+  // What there are kernels for; no key of the run file can ask for another pair.
+  FOURFOLD_EXPECT(config.feed_forward.gated ==
+                  (config.feed_forward.activation == Activation::silu));
+  if (config.positions.are_rotary()) {
     validate_rope(config);
-    return;
-  }
-  if (config.rope_scaling.kind != RopeScaling::Kind::none) {
+  } else if (config.positions.rope_scaling.kind != RopeScaling::Kind::none) {
     refuse(
-        "model.rope_scaling is set for family gpt2 (its positions are learned); remove it or use "
-        "family llama");
+        "model.rope_scaling is set, and positions are learned (no frequency is scaled); remove it, "
+        "or choose a family with rotary positions");
   }
-  if (config.qkv_bias) {
-    refuse("model.qkv_bias is set for family gpt2 (it always has these biases); remove it");
+  if (config.biases && config.attention.qkv_bias) {
+    refuse("model.qkv_bias is set for a family that always has these biases; remove it");
   }
 }
 
 }  // namespace
-
-std::string_view name(Family family) noexcept {
-  return family == Family::gpt2 ? "gpt2" : "llama";
-}
 
 std::string_view name(RopeScaling::Kind kind) noexcept {
   switch (kind) {
@@ -122,22 +121,22 @@ std::string_view name(RopeScaling::Kind kind) noexcept {
 ModelConfig ModelConfig::resolved() const {
   ModelConfig result = *this;
   require_size("hidden", hidden);
-  require_size("heads", heads);
-  if (head_dim == 0) {
-    if (hidden % heads != 0) {
+  require_size("heads", attention.heads);
+  if (attention.head_dim == 0) {
+    if (hidden % attention.heads != 0) {
       refuse(format_message(
           "model.heads = {} does not divide model.hidden = {} (each head takes the same "
           "number of features); set heads to {} or give head_dim",
-          heads, hidden, nearest_divisor(hidden, heads)));
+          attention.heads, hidden, nearest_divisor(hidden, attention.heads)));
     }
-    result.head_dim = hidden / heads;
+    result.attention.head_dim = hidden / attention.heads;
   }
-  if (kv_heads == 0) {
-    result.kv_heads = heads;
+  if (attention.kv_heads == 0) {
+    result.attention.kv_heads = attention.heads;
   }
-  if (ffn == 0) {
+  if (feed_forward.width == 0) {
     const std::int64_t two_thirds = (8 * hidden / 3 + 63) / 64 * 64;
-    result.ffn = family == Family::gpt2 ? 4 * hidden : two_thirds;
+    result.feed_forward.width = feed_forward.gated ? two_thirds : 4 * hidden;
   }
   result.validate();
   return result;
@@ -146,10 +145,10 @@ ModelConfig ModelConfig::resolved() const {
 void ModelConfig::validate() const {
   require_size("layers", layers);
   require_size("hidden", hidden);
-  require_size("heads", heads);
-  require_size("kv_heads", kv_heads);
-  require_size("head_dim", head_dim);
-  require_size("ffn", ffn);
+  require_size("heads", attention.heads);
+  require_size("kv_heads", attention.kv_heads);
+  require_size("head_dim", attention.head_dim);
+  require_size("ffn", feed_forward.width);
   require_size("vocab", vocab);
   require_size("context", context);
   if (!(dropout >= 0 && dropout < 1)) {
@@ -158,24 +157,24 @@ void ModelConfig::validate() const {
         "set it to 0 or, say, 0.1",
         dropout));
   }
-  if (!(norm_epsilon > 0 && norm_epsilon < 1)) {
+  if (!(norm.epsilon > 0 && norm.epsilon < 1)) {
     refuse(format_message(
         "model.norm_epsilon = {} is not in (0, 1) (it keeps norms of zero rows finite); "
         "set it to 1e-5",
-        norm_epsilon));
+        norm.epsilon));
   }
   validate_heads(*this);
-  validate_family(*this);
+  validate_traits(*this);
 }
 
 void validate_for_device(const ModelConfig& config) {
   const std::int64_t most = kernels::most_head_dim();
-  if (config.head_dim > most) {
+  if (config.attention.head_dim > most) {
     refuse(format_message(
         "model.head_dim = {} is above {} (the most that attention on GPUs takes; it is "
         "model.hidden / model.heads where nothing is said); set it to {} or less, or "
         "take more heads",
-        config.head_dim, most, most));
+        config.attention.head_dim, most, most));
   }
 }
 
@@ -188,12 +187,9 @@ std::int64_t parameter_count(const ModelConfig& config) {
 }
 
 std::int64_t product_parameter_count(const ModelConfig& config) {
-  std::int64_t count = config.vocab * config.hidden;  // the head, tied or not
+  std::int64_t count = config.tie_embeddings ? config.vocab * config.hidden : 0;  // as head
   for (const ParameterSpec& spec : parameter_table(config)) {
-    const bool in_block = spec.unit >= 1 && spec.unit <= config.layers;
-    if (in_block && spec.shape.rank() == 2) {
-      count += spec.shape.elements();
-    }
+    count += spec.kind == ParameterKind::matrix ? spec.shape.elements() : 0;
   }
   return count;
 }
@@ -201,7 +197,7 @@ std::int64_t product_parameter_count(const ModelConfig& config) {
 double flops_per_token(const ModelConfig& config, std::int64_t tokens) {
   const auto products = static_cast<double>(product_parameter_count(config));
   const auto attention_features =
-      static_cast<double>(config.layers * config.heads * config.head_dim);
+      static_cast<double>(config.layers * config.attention.heads * config.attention.head_dim);
   return 6 * products + 6 * attention_features * static_cast<double>(tokens);
 }
 

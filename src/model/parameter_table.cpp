@@ -25,7 +25,7 @@ class Table {
 
   std::vector<ParameterSpec> write() {
     embedding("embedding.token", config_.vocab, vocabulary(0));
-    if (has_biases()) {
+    if (!config_.positions.are_rotary()) {
       embedding("embedding.position", config_.context, std::nullopt);
     }
     for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
@@ -51,28 +51,26 @@ class Table {
     float init_std = base_std;
   };
 
-  bool has_biases() const { return config_.family == Family::gpt2; }
-
   static Cut cut_of(TensorCut::Unit unit, std::size_t dim, std::int64_t units) {
     return TensorCut{unit, dim, units};
   }
   Cut query_heads(std::size_t dim) const {
-    return cut_of(TensorCut::Unit::query_head, dim, config_.heads);
+    return cut_of(TensorCut::Unit::query_head, dim, config_.attention.heads);
   }
   Cut kv_heads(std::size_t dim) const {
-    return cut_of(TensorCut::Unit::kv_head, dim, config_.kv_heads);
+    return cut_of(TensorCut::Unit::kv_head, dim, config_.attention.kv_heads);
   }
   Cut ffn_features(std::size_t dim) const {
-    return cut_of(TensorCut::Unit::ffn_feature, dim, config_.ffn);
+    return cut_of(TensorCut::Unit::ffn_feature, dim, config_.feed_forward.width);
   }
   Cut vocabulary(std::size_t dim) const {
     return cut_of(TensorCut::Unit::vocabulary_row, dim, config_.vocab);
   }
 
   void block(const std::string& prefix) {
-    const std::int64_t query = config_.heads * config_.head_dim;
-    const std::int64_t key = config_.kv_heads * config_.head_dim;
-    const bool qkv_bias = has_biases() || config_.qkv_bias;
+    const std::int64_t query = config_.attention.heads * config_.attention.head_dim;
+    const std::int64_t key = config_.attention.kv_heads * config_.attention.head_dim;
+    const bool qkv_bias = config_.has_qkv_bias();
     norm(prefix + "attn_norm");
     linear(prefix + "attn.q_proj", query, config_.hidden,
            {.bias = qkv_bias, .cut = query_heads(0)});
@@ -83,16 +81,17 @@ class Table {
     linear(prefix + "attn.k_proj", key, config_.hidden, shared);
     linear(prefix + "attn.v_proj", key, config_.hidden, shared);
     linear(prefix + "attn.o_proj", config_.hidden, query,
-           {.bias = has_biases(), .cut = query_heads(1), .init_std = residual_std_});
+           {.bias = config_.biases, .cut = query_heads(1), .init_std = residual_std_});
     norm(prefix + "mlp_norm");
-    const bool gated = config_.family == Family::llama;
+    const bool gated = config_.feed_forward.gated;
     if (gated) {
-      linear(prefix + "mlp.gate_proj", config_.ffn, config_.hidden, {.cut = ffn_features(0)});
+      linear(prefix + "mlp.gate_proj", config_.feed_forward.width, config_.hidden,
+             {.cut = ffn_features(0)});
     }
-    linear(prefix + "mlp.up_proj", config_.ffn, config_.hidden,
-           {.bias = has_biases(), .cut = ffn_features(0), .fused_with_previous = gated});
-    linear(prefix + "mlp.down_proj", config_.hidden, config_.ffn,
-           {.bias = has_biases(), .cut = ffn_features(1), .init_std = residual_std_});
+    linear(prefix + "mlp.up_proj", config_.feed_forward.width, config_.hidden,
+           {.bias = config_.biases, .cut = ffn_features(0), .fused_with_previous = gated});
+    linear(prefix + "mlp.down_proj", config_.hidden, config_.feed_forward.width,
+           {.bias = config_.biases, .cut = ffn_features(1), .init_std = residual_std_});
   }
 
   void embedding(const std::string& prefix, std::int64_t rows, const Cut& cut) {
@@ -129,7 +128,7 @@ class Table {
   void norm(const std::string& prefix) {
     specs_.push_back(vector(prefix + ".weight", config_.hidden, Init::ones));
     specs_.back().partial = PartialGradient::over_rows;
-    if (has_biases()) {
+    if (config_.norm.kind == NormTraits::Kind::layer) {
       specs_.push_back(vector(prefix + ".bias", config_.hidden, Init::zeros));
       specs_.back().partial = PartialGradient::over_rows;
     }

@@ -5,21 +5,25 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/suggestion.hpp>
-#include <fourfold/model/model_config.hpp>
+#include <fourfold/model/presets.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <array>
 #include <utility>
 
 namespace fourfold::model {
 namespace {
 
+constexpr std::array families{Family::gpt2, Family::llama};
+
 ModelConfig gpt2(std::int64_t layers, std::int64_t hidden, std::int64_t heads) {
   ModelConfig config;
+  set_family(config, Family::gpt2);
   config.layers = layers;
   config.hidden = hidden;
-  config.heads = heads;
+  config.attention.heads = heads;
   return config.resolved();
 }
 
@@ -32,18 +36,18 @@ struct LlamaShape {
 
 ModelConfig llama(const LlamaShape& shape) {
   ModelConfig config;
-  config.family = Family::llama;
+  set_family(config, Family::llama);
   config.layers = shape.layers;
   config.hidden = shape.hidden;
-  config.heads = shape.heads;
-  config.kv_heads = shape.kv_heads;
-  config.ffn = shape.ffn;
+  config.attention.heads = shape.heads;
+  config.attention.kv_heads = shape.kv_heads;
+  config.feed_forward.width = shape.ffn;
   config.vocab = shape.vocab;
   config.context = shape.context;
-  config.rope_theta = shape.theta;
+  config.positions.rope_theta = shape.theta;
   config.tie_embeddings = shape.tied;
   if (shape.scaling_factor > 0) {
-    config.rope_scaling = {RopeScaling::Kind::llama3, shape.scaling_factor, 1, 4, 8192};
+    config.positions.rope_scaling = {RopeScaling::Kind::llama3, shape.scaling_factor, 1, 4, 8192};
   }
   return config.resolved();
 }
@@ -64,6 +68,36 @@ const std::vector<std::pair<std::string, ModelConfig>>& presets() {
 }
 
 }  // namespace
+
+std::string_view name(Family family) noexcept {
+  return family == Family::gpt2 ? "gpt2" : "llama";
+}
+
+void set_family(ModelConfig& config, Family family) {
+  using Activation = FeedForwardTraits::Activation;
+  const bool is_gpt2 = family == Family::gpt2;
+  config.norm.kind = is_gpt2 ? NormTraits::Kind::layer : NormTraits::Kind::rms;
+  config.positions.kind = is_gpt2 ? PositionTraits::Kind::learned : PositionTraits::Kind::rotary;
+  config.feed_forward.activation = is_gpt2 ? Activation::gelu_tanh : Activation::silu;
+  config.feed_forward.gated = !is_gpt2;
+  config.biases = is_gpt2;
+}
+
+std::optional<Family> family_of(const ModelConfig& config) {
+  for (const Family family : families) {
+    ModelConfig with_traits = config;
+    set_family(with_traits, family);
+    if (with_traits == config) {
+      return family;
+    }
+  }
+  return std::nullopt;
+}
+
+std::string_view family_name(const ModelConfig& config) {
+  const auto family = family_of(config);
+  return family ? name(*family) : "decoder";
+}
 
 const std::vector<std::string>& preset_names() {
   static const std::vector<std::string> names = [] {

@@ -33,9 +33,10 @@ class Planner {
   StageMemory write() {
     StageMemory memory;
     memory.scratch = scratch();
-    if (shape_.config.family == Family::llama && blocks() > 0) {
-      memory.rotary_PH = arena_.take(MemoryUse::workspace, DType::f32,
-                                     Shape{shape_.config.context, shape_.config.head_dim});
+    if (shape_.config.positions.are_rotary() && blocks() > 0) {
+      memory.rotary_PH =
+          arena_.take(MemoryUse::workspace, DType::f32,
+                      Shape{shape_.config.context, shape_.config.attention.head_dim});
     }
     const bool trains = shape_.trains();
     share_activations();
@@ -45,7 +46,7 @@ class Planner {
     const bool kept_gradients = trains && shape_.splits();
     const ProductGradients shared_gradients =
         trains && !shape_.splits() && blocks() > 0 ? gradients() : ProductGradients{};
-    if (kept_gradients && shape_.config.family == Family::llama && blocks() > 0) {
+    if (kept_gradients && shape_.config.feed_forward.gated && blocks() > 0) {
       shared_activated_ = workspace(shape_.rows() * shape_.sizes.ffn);
     }
     if (shape_.keeps_on_host()) {
@@ -93,7 +94,7 @@ class Planner {
   NormStatistics statistics() {
     NormStatistics result;
     const Shape rows{shape_.residual_rows};
-    if (shape_.config.family == Family::gpt2) {
+    if (shape_.config.norm.kind == NormTraits::Kind::layer) {
       result.mean_R = arena_.take(MemoryUse::activations, DType::f32, rows);
     }
     result.rstd_R = arena_.take(MemoryUse::activations, DType::f32, rows);
@@ -198,7 +199,7 @@ class Planner {
       for_each_piece(shape_.kept(), host.blocks[i], slot.blocks[i], take_like);
       if (shape_.splits()) {
         ProductGradients own = slot.gradients[i];
-        if (shape_.config.family == Family::llama) {
+        if (shape_.config.feed_forward.gated) {
           own.activated_NF = {};
         }
         for_each_gradient(host.gradients[i], own, take_like);
@@ -243,9 +244,8 @@ class Planner {
       result.down_RD = hidden();
       result.out_RD = hidden();
       result.qkv_NQ = activation(rows, shape_.qkv_features());
-      result.activated_NF = shape_.config.family == Family::llama
-                                ? shared_activated_.reshape(activated)
-                                : activation(rows, shape_.sizes.ffn);
+      result.activated_NF = shape_.config.feed_forward.gated ? shared_activated_.reshape(activated)
+                                                             : activation(rows, shape_.sizes.ffn);
       return result;
     }
     const TensorView wide = workspace(std::max(activated.elements(), qkv.elements()));
@@ -309,7 +309,7 @@ class Planner {
   std::vector<BlockActivations> turns_;   // activations on the host: places of what is kept
   std::vector<ProductGradients> gradient_turns_;
   std::vector<TensorView> input_turns_;
-  TensorView shared_activated_;  // llama, split backward
+  TensorView shared_activated_;  // gated, split backward
   std::optional<TensorView> shared_logits_;
 };
 

@@ -44,7 +44,7 @@ struct StageShape {
   /// Evaluation keeps nothing of a block.
   Recompute recompute() const noexcept { return trains() ? options.recompute : Recompute::full(); }
   KeptActivations kept() const noexcept {
-    return recompute().kept(trains() && splits(), config.family == Family::llama);
+    return recompute().kept(trains() && splits(), config.feed_forward.gated);
   }
   std::int64_t rows() const noexcept { return options.sequences * options.tokens; }
   bool has_head_in_chunks() const noexcept { return has_head() && options.head_chunks > 1; }
@@ -53,18 +53,20 @@ struct StageShape {
     return (rows() + options.head_chunks - 1) / options.head_chunks;
   }
   std::int64_t qkv_features() const noexcept {
-    return (sizes.heads + 2 * sizes.kv_heads) * config.head_dim;
+    return (sizes.heads + 2 * sizes.kv_heads) * config.attention.head_dim;
   }
-  std::int64_t attended_features() const noexcept { return sizes.heads * config.head_dim; }
+  std::int64_t attended_features() const noexcept {
+    return sizes.heads * config.attention.head_dim;
+  }
   std::int64_t up_features() const noexcept {
-    return config.family == Family::llama ? 2 * sizes.ffn : sizes.ffn;
+    return config.feed_forward.gated ? 2 * sizes.ffn : sizes.ffn;
   }
 };
 
 /// What the forward pass of one block keeps for its backward pass (docs/activations.md): the least
-/// that it needs with exact attention in linear memory. gpt2: 2D residuals + 2D norms + 3D qkv + D
-/// attended + 4D up + 4D activated = 16D elements per token, and f32 statistics. Pieces that are
-/// not kept are those of other blocks and slots too.
+/// that it needs with exact attention in linear memory. With MHA and 4D features, not gated: 2D
+/// residuals + 2D norms + 3D qkv + D attended + 4D up + 4D activated = 16D elements per token, and
+/// f32 statistics. Pieces that are not kept are those of other blocks and slots too.
 struct BlockActivations {
   TensorView input_RD;  ///< residual stream in front of the block
   TensorView attn_norm_RD;
@@ -83,7 +85,8 @@ struct BlockActivations {
 };
 
 /// Output gradients of a block's products. Shared by all blocks, or (split backward) kept per block
-/// and slot until backward_weight has used them. The swiglu gradient takes the place of up_NU.
+/// and slot until backward_weight has used them. A gated activation's gradient takes the place of
+/// up_NU.
 struct ProductGradients {
   TensorView down_RD;  ///< absent: the residual stream's own gradient serves
   TensorView activated_NF;
@@ -174,7 +177,7 @@ struct StageMemory {
   std::size_t block_turns = 0;
   std::size_t input_turns = 0;
   Scratch scratch;
-  TensorView rotary_PH;  ///< f32, llama
+  TensorView rotary_PH;  ///< f32; absent where positions are learned
 };
 
 /// Takes it all. @param host  needed only if shape.keeps_on_host()

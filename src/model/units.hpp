@@ -27,7 +27,7 @@ enum class WeightGradients : std::uint8_t { now, later };
 ConstTensorView gather_then_ahead(Seams& seams, ConstTensorView x_RD, ConstTensorView then_RD,
                                   std::int64_t rows, device::StreamRef stream);
 
-/// Token embedding, and learned positions for gpt2.
+/// Token embedding, and learned positions where a model has them.
 class Embedding {
  public:
   Embedding(const StageShape& shape, const Parameters& parameters, Seams& seams);
@@ -45,7 +45,7 @@ class Embedding {
   void look_up_in_tiles(const Pass& pass, TensorView partial_ND, device::StreamRef stream) const;
 
   const Parameter* token_;
-  const Parameter* position_;  // nullptr for llama
+  const Parameter* position_;  // nullptr where positions are rotary
   std::vector<Tile> token_tiles_;
   std::vector<Tile> position_tiles_;
   std::int64_t layers_;
@@ -115,14 +115,15 @@ class Block {
                           const ProductGradients& gradients, const Scratch& scratch,
                           ConstTensorView rotary_PH, TensorView dresidual_RD, WeightGradients when,
                           device::StreamRef stream) const;
-  /// Of the mlp's second product and, for gpt2, the activation in front of it.
+  /// Of the mlp's second product and, where it is not gated, the activation in front of it.
   void backward_down(ConstTensorView ddown_ND, const BlockActivations& kept,
                      const ProductGradients& gradients, const Scratch& scratch,
                      device::StreamRef stream) const;
   /// Output gradient of the mlp's first product, once its activation was turned back.
   TensorView up_gradient(const BlockActivations& kept, const ProductGradients& gradients) const;
 
-  Family family_;
+  bool gated_;  ///< silu(gate) * up; else gelu
+  bool are_positions_rotary_;
   bool remakes_;  ///< remake() will be called, and has to make the same bits
   int layer_;
   LocalSizes sizes_;

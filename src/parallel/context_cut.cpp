@@ -31,8 +31,10 @@ struct Cut {
   ContextMode mode;
   int tp;
 
-  std::int64_t heads() const { return config.heads / tp; }
-  std::int64_t kv_heads() const { return std::max<std::int64_t>(1, config.kv_heads / tp); }
+  std::int64_t heads() const { return config.attention.heads / tp; }
+  std::int64_t kv_heads() const {
+    return std::max<std::int64_t>(1, config.attention.kv_heads / tp);
+  }
   bool deals_heads(int cp) const {
     return mode != ContextMode::ulysses || heads_divide(heads(), kv_heads(), cp);
   }
@@ -137,7 +139,7 @@ void validate_context_cut(const model::ModelConfig& config, ContextMode mode, in
             "mesh.tp = {} (with mesh.context_mode = \"ulysses\" each rank takes the same "
             "number of whole heads, or shares one key/value head with its neighbours); set "
             "mesh.cp to {}, or mesh.context_mode to \"ring\"",
-            cp, config.heads, config.kv_heads, tp, degrees_near(cp, cut)));
+            cp, config.attention.heads, config.attention.kv_heads, tp, degrees_near(cp, cut)));
   }
 }
 

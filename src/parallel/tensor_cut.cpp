@@ -16,11 +16,13 @@ namespace {
 
 /// A model of `heads` and `kv_heads` can be cut into tp parts by heads.
 bool heads_divide(const model::ModelConfig& config, int tp) {
-  return config.heads % tp == 0 && (config.kv_heads % tp == 0 || tp % config.kv_heads == 0);
+  return config.attention.heads % tp == 0 &&
+         (config.attention.kv_heads % tp == 0 || tp % config.attention.kv_heads == 0);
 }
 
 std::string degrees_that_work(const model::ModelConfig& config) {
-  const std::int64_t most = std::min({config.heads, config.ffn, config.vocab, config.context});
+  const std::int64_t most =
+      std::min({config.attention.heads, config.feed_forward.width, config.vocab, config.context});
   std::string text;
   for (int tp = 1; tp <= most; ++tp) {
     if (heads_divide(config, tp)) {
@@ -72,7 +74,7 @@ bool gradient_is_partial(const model::ParameterSpec& spec, const TensorShard& sh
 }
 
 bool blocks_are_cut_alike(const model::ModelConfig& config, int tp) {
-  return config.ffn % tp == 0;
+  return config.feed_forward.width % tp == 0;
 }
 
 std::vector<Box> tensor_boxes(const std::vector<model::ParameterSpec>& table, int tp, int rank) {
@@ -93,10 +95,11 @@ void validate_tensor_cut(const model::ModelConfig& config, int tp) {
             "mesh.tp = {} does not fit model.heads = {} with model.kv_heads = {} (each rank "
             "takes the same number of whole heads, or shares one key/value head with its "
             "neighbours); set it to one of {}",
-            tp, config.heads, config.kv_heads, degrees_that_work(config)));
+            tp, config.attention.heads, config.attention.kv_heads, degrees_that_work(config)));
   }
-  for (const auto& [key, size] : {std::pair{"ffn", config.ffn}, std::pair{"vocab", config.vocab},
-                                  std::pair{"context", config.context}}) {
+  for (const auto& [key, size] :
+       {std::pair{"ffn", config.feed_forward.width}, std::pair{"vocab", config.vocab},
+        std::pair{"context", config.context}}) {
     if (size < tp) {
       throw UserError(
           ExitCode::config,

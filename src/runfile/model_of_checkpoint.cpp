@@ -25,10 +25,9 @@ bool same_tensors(const model::ModelConfig& a, const model::ModelConfig& b) {
 }
 
 /// Whether the same weights compute something else when the key changes. Dropout is of training
-/// alone; a llama has no table of positions, and a shorter or longer sequence is the same function.
+/// alone; rotary positions have no table, and a shorter or longer sequence is the same function.
 bool changes_function(const RunKey& key, const RunConfig& config) {
-  return key.name != "dropout" &&
-         !(key.name == "context" && config.model.family == model::Family::llama);
+  return key.name != "dropout" && !(key.name == "context" && config.model.positions.are_rotary());
 }
 
 std::vector<ConfigChange> model_changes(const RunConfig& before, const RunConfig& after) {

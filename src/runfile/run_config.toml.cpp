@@ -9,6 +9,7 @@
 #include <fourfold/base/regular_file.hpp>
 #include <fourfold/base/text.hpp>
 #include <fourfold/base/whole_path.hpp>
+#include <fourfold/model/presets.hpp>
 #include <fourfold/runfile/model_of_checkpoint.hpp>
 #include <fourfold/runfile/run_key.hpp>
 
@@ -231,8 +232,9 @@ const Entry* chosen_preset(const std::vector<Entry>& entries) {
 void follow_heads(EffectiveConfig& effective, const std::string& preset) {
   const model::ModelConfig shape = model::preset(preset);
   const auto is_written = [&](const char* key) { return !effective.origins[key].where().empty(); };
-  if (shape.kv_heads == shape.heads && is_written("model.heads") && !is_written("model.kv_heads")) {
-    effective.config.model.kv_heads = 0;  // resolve() fills it in
+  if (shape.attention.kv_heads == shape.attention.heads && is_written("model.heads") &&
+      !is_written("model.kv_heads")) {
+    effective.config.model.attention.kv_heads = 0;  // resolve() fills it in
   }
 }
 

@@ -3,11 +3,17 @@
 #include "run_field.hpp"
 #include "run_key_tables.hpp"
 
+#include <fourfold/model/presets.hpp>
+
 namespace fourfold::runfile {
 namespace {
 
+using model::AttentionTraits;
 using model::Family;
+using model::FeedForwardTraits;
 using model::ModelConfig;
+using model::NormTraits;
+using model::PositionTraits;
 using model::RopeScaling;
 using enum OnResume;
 
@@ -15,16 +21,33 @@ constexpr const char* table = "model";
 constexpr const char* scaling_table = "model.rope_scaling";
 constexpr double most = 1e9;
 
-bool is_llama(const RunConfig& config) {
-  return config.model.family == Family::llama;
+bool is_rotary(const RunConfig& config) {
+  return config.model.positions.are_rotary();
 }
 
-RunField member(auto path) {
-  return field(&RunConfig::model, path);
+RunField member(auto... path) {
+  return field(&RunConfig::model, path...);
 }
 
 RunField scaling_member(auto path) {
-  return field(&RunConfig::model, &ModelConfig::rope_scaling, path);
+  return member(&ModelConfig::positions, &PositionTraits::rope_scaling, path);
+}
+
+/// The traits that a family has.
+RunField family_field() {
+  RunField result;
+  result.kind = ValueKind::text;
+  for (const Family family : {Family::gpt2, Family::llama}) {
+    result.choices.emplace_back(name(family));
+  }
+  result.get = [](const RunConfig& config) {
+    return Value(std::string(family_name(config.model)));
+  };
+  result.set = [](RunConfig& config, const Value& value) {
+    const auto& text = std::get<std::string>(value);
+    set_family(config.model, text == name(Family::gpt2) ? Family::gpt2 : Family::llama);
+  };
+  return result;
 }
 
 RunField preset_field() {
@@ -42,8 +65,7 @@ std::vector<RunKey> family_keys() {
        .meaning = "A published shape by name; empty: none."},
       {.table = table,
        .name = "family",
-       .field = named_field<Family>({Family::gpt2, Family::llama}, &RunConfig::model,
-                                    &ModelConfig::family),
+       .field = family_field(),
        .meaning = "gpt2: layer norm, learned positions, biases, GELU. llama: RMS norm, rotary "
                   "positions, SwiGLU.",
        .on_resume = impossible},
@@ -69,14 +91,14 @@ std::vector<RunKey> block_keys() {
        .on_resume = impossible},
       {.table = table,
        .name = "heads",
-       .field = member(&ModelConfig::heads),
+       .field = member(&ModelConfig::attention, &AttentionTraits::heads),
        .meaning = "Attention heads.",
        .minimum = 1,
        .maximum = most,
        .on_resume = impossible},
       {.table = table,
        .name = "kv_heads",
-       .field = member(&ModelConfig::kv_heads),
+       .field = member(&ModelConfig::attention, &AttentionTraits::kv_heads),
        .meaning = "Heads of keys and values; fewer than heads is grouped-query attention.",
        .minimum = 1,
        .maximum = most,
@@ -84,7 +106,7 @@ std::vector<RunKey> block_keys() {
        .on_resume = impossible},
       {.table = table,
        .name = "head_dim",
-       .field = member(&ModelConfig::head_dim),
+       .field = member(&ModelConfig::attention, &AttentionTraits::head_dim),
        .meaning = "Width of one head.",
        .minimum = 1,
        .maximum = most,
@@ -92,7 +114,7 @@ std::vector<RunKey> block_keys() {
        .on_resume = impossible},
       {.table = table,
        .name = "ffn",
-       .field = member(&ModelConfig::ffn),
+       .field = member(&ModelConfig::feed_forward, &FeedForwardTraits::width),
        .meaning = "Width inside the feed-forward part.",
        .minimum = 1,
        .maximum = most,
@@ -131,11 +153,11 @@ std::vector<RunKey> token_keys() {
 }
 
 std::vector<RunKey> detail_keys() {
-  const Relevance llama{"model.family = \"llama\"", is_llama};
+  const Relevance llama{"model.family = \"llama\"", is_rotary};
   return {
       {.table = table,
        .name = "qkv_bias",
-       .field = member(&ModelConfig::qkv_bias),
+       .field = member(&ModelConfig::attention, &AttentionTraits::qkv_bias),
        .meaning =
            "Biases of the query, key and value products, as Qwen 2 has them; gpt2 always has them.",
        .relevance = llama,
@@ -150,14 +172,14 @@ std::vector<RunKey> detail_keys() {
        .on_resume = needs_allowance},
       {.table = table,
        .name = "norm_epsilon",
-       .field = member(&ModelConfig::norm_epsilon),
+       .field = member(&ModelConfig::norm, &NormTraits::epsilon),
        .meaning = "Added to the variance in the norms.",
        .minimum = 0,
        .above_minimum = true,
        .on_resume = needs_allowance},
       {.table = table,
        .name = "rope_theta",
-       .field = member(&ModelConfig::rope_theta),
+       .field = member(&ModelConfig::positions, &PositionTraits::rope_theta),
        .meaning = "Base of the rotary frequencies.",
        .minimum = 1,
        .above_minimum = true,
@@ -167,17 +189,19 @@ std::vector<RunKey> detail_keys() {
 }
 
 std::vector<RunKey> scaling_keys() {
-  const Relevance llama{"model.family = \"llama\"", is_llama};
+  const Relevance llama{"model.family = \"llama\"", is_rotary};
   const Relevance any_scaling{"model.rope_scaling.kind", [](const RunConfig& config) {
-                                return is_llama(config) &&
-                                       config.model.rope_scaling.kind != RopeScaling::Kind::none;
+                                return is_rotary(config) &&
+                                       config.model.positions.rope_scaling.kind !=
+                                           RopeScaling::Kind::none;
                               }};
   return {
       {.table = scaling_table,
        .name = "kind",
        .field = named_field<RopeScaling::Kind>(
            {RopeScaling::Kind::none, RopeScaling::Kind::linear, RopeScaling::Kind::llama3},
-           &RunConfig::model, &ModelConfig::rope_scaling, &RopeScaling::kind),
+           &RunConfig::model, &ModelConfig::positions, &PositionTraits::rope_scaling,
+           &RopeScaling::kind),
        .meaning =
            "Stretches rotary frequencies for contexts longer than the model was first trained for.",
        .relevance = llama,
@@ -195,8 +219,8 @@ std::vector<RunKey> scaling_keys() {
 
 std::vector<RunKey> llama3_scaling_keys() {
   const Relevance llama3{"model.rope_scaling.kind = \"llama3\"", [](const RunConfig& config) {
-                           return is_llama(config) &&
-                                  config.model.rope_scaling.kind == RopeScaling::Kind::llama3;
+                           return is_rotary(config) && config.model.positions.rope_scaling.kind ==
+                                                           RopeScaling::Kind::llama3;
                          }};
   return {
       {.table = scaling_table,

@@ -173,7 +173,7 @@ PassFlops pass_flops(const model::ModelConfig& config, model::Units units, std::
   const int blocks = std::max(std::min(units.end, head) - std::max(units.begin, 1), 0);
   const double head_weights =
       units.contains(head) ? static_cast<double>(config.vocab * config.hidden) : 0;
-  const auto features = static_cast<double>(config.heads * config.head_dim);
+  const auto features = static_cast<double>(config.attention.heads * config.attention.head_dim);
   return flops_of(blocks * block_weights(config) + head_weights, blocks * features,
                   static_cast<double>(tokens));
 }

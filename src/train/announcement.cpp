@@ -8,6 +8,7 @@
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/device/device.hpp>
+#include <fourfold/model/presets.hpp>
 #include <fourfold/train/cuda_graphs.hpp>
 
 #include <cstdint>
@@ -79,7 +80,7 @@ void announce(const RunFacts& facts) {
   log::info(format_message(
       "{} with {:.2f} M parameters, {} on mesh {}, {} samples of {} tokens per "
       "epoch",
-      name(facts.config.model.family), in_mb(model::parameter_count(facts.config.model)),
+      model::family_name(facts.config.model), in_mb(model::parameter_count(facts.config.model)),
       name(facts.config.train.precision), facts.mesh.shape().str(), facts.dataset.samples(),
       facts.dataset.context()));
   announce_memory(facts);

@@ -207,9 +207,9 @@ parallel::ContextParallelOptions context_options(const runfile::RunConfig& confi
   return {.mode = context_mode(config),
           .sequences = config.train.micro_batch,
           .tokens = config.model.context / mesh.cp,
-          .heads = config.model.heads / mesh.tp,
-          .kv_heads = std::max<std::int64_t>(1, config.model.kv_heads / mesh.tp),
-          .head_dim = config.model.head_dim,
+          .heads = config.model.attention.heads / mesh.tp,
+          .kv_heads = std::max<std::int64_t>(1, config.model.attention.kv_heads / mesh.tp),
+          .head_dim = config.model.attention.head_dim,
           .compute = config.train.precision};
 }
 

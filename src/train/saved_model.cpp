@@ -42,9 +42,9 @@ std::unique_ptr<model::Seams> seams_for(const runfile::RunConfig& config, std::i
   const parallel::ContextParallelOptions context{.mode = parallel::ContextMode::ring,
                                                  .sequences = sequences,
                                                  .tokens = config.model.context / mesh.shape().cp,
-                                                 .heads = config.model.heads,
-                                                 .kv_heads = config.model.kv_heads,
-                                                 .head_dim = config.model.head_dim,
+                                                 .heads = config.model.attention.heads,
+                                                 .kv_heads = config.model.attention.kv_heads,
+                                                 .head_dim = config.model.attention.head_dim,
                                                  .compute = config.train.precision};
   return std::make_unique<parallel::MeshSeams>(mesh, parallel::TensorParallelOptions{}, context,
                                                arena);

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "golden_case.hpp"
 
+#include <fourfold/model/presets.hpp>
+
 #include <nlohmann/json.hpp>
 
 #include <fstream>
@@ -27,21 +29,21 @@ model::RopeScaling read_scaling(const json& scaling) {
 
 model::ModelConfig read_model(const json& document) {
   model::ModelConfig config;
-  config.family = document.at("family") == "llama" ? model::Family::llama : model::Family::gpt2;
+  set_family(config, document.at("family") == "llama" ? model::Family::llama : model::Family::gpt2);
   config.layers = document.at("layers");
   config.hidden = document.at("hidden");
-  config.heads = document.at("heads");
-  config.kv_heads = document.value("kv_heads", config.kv_heads);
-  config.head_dim = document.value("head_dim", config.head_dim);
-  config.ffn = document.at("ffn");
+  config.attention.heads = document.at("heads");
+  config.attention.kv_heads = document.value("kv_heads", config.attention.kv_heads);
+  config.attention.head_dim = document.value("head_dim", config.attention.head_dim);
+  config.feed_forward.width = document.at("ffn");
   config.vocab = document.at("vocab");
   config.context = document.at("context");
   config.tie_embeddings = document.at("tie_embeddings");
-  config.norm_epsilon = document.value("norm_epsilon", config.norm_epsilon);
-  config.rope_theta = document.value("rope_theta", config.rope_theta);
-  config.qkv_bias = document.value("qkv_bias", config.qkv_bias);
+  config.norm.epsilon = document.value("norm_epsilon", config.norm.epsilon);
+  config.positions.rope_theta = document.value("rope_theta", config.positions.rope_theta);
+  config.attention.qkv_bias = document.value("qkv_bias", config.attention.qkv_bias);
   if (document.contains("rope_scaling")) {
-    config.rope_scaling = read_scaling(document.at("rope_scaling"));
+    config.positions.rope_scaling = read_scaling(document.at("rope_scaling"));
   }
   return config.resolved();
 }

@@ -4,6 +4,7 @@
 
 #include <fourfold/interchange/foreign_tensor.hpp>
 #include <fourfold/io/llmc_checkpoint.hpp>
+#include <fourfold/model/presets.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
@@ -60,8 +61,8 @@ TEST_CASE("Hugging Face's tensors hold every parameter once") {
   model::ModelConfig config =
       GENERATE(fourfold::harness::gpt2_model(), fourfold::harness::llama_model());
   config.tie_embeddings = GENERATE(false, true);
-  config.qkv_bias = config.family == model::Family::llama && GENERATE(false, true);
-  const bool has_positions = config.family == model::Family::gpt2;
+  config.attention.qkv_bias = family_of(config) == model::Family::llama && GENERATE(false, true);
+  const bool has_positions = family_of(config) == model::Family::gpt2;
   const std::int64_t tables = config.tie_embeddings ? 1 : 2;
   check_covers(config, interchange::hf_tensors(config, {.vocab = 131, .positions = 11}), 0);
   check_covers(config, interchange::hf_tensors(config, {.vocab = 192, .positions = 16}),

@@ -5,6 +5,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/interchange/hf_config.hpp>
+#include <fourfold/model/presets.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
@@ -59,40 +60,40 @@ std::string llama(const std::string& more) {
 }  // namespace
 
 TEST_CASE("the models of make_goldens.py, as transformers 5 describes them") {
-  CHECK(golden("gpt2_odd_heads") == ModelConfig{.family = Family::gpt2,
-                                                .layers = 2,
-                                                .hidden = 15,
-                                                .heads = 3,
-                                                .ffn = 60,
-                                                .vocab = 31,
-                                                .context = 12,
-                                                .rope_scaling = {}}
-                                        .resolved());
-  CHECK(golden("gpt2_one_layer").norm_epsilon == 1e-3);
+  ModelConfig odd_heads;
+  set_family(odd_heads, Family::gpt2);
+  odd_heads.layers = 2;
+  odd_heads.hidden = 15;
+  odd_heads.attention.heads = 3;
+  odd_heads.feed_forward.width = 60;
+  odd_heads.vocab = 31;
+  odd_heads.context = 12;
+  CHECK(golden("gpt2_odd_heads") == odd_heads.resolved());
+  CHECK(golden("gpt2_one_layer").norm.epsilon == 1e-3);
   CHECK(!golden("gpt2_untied").tie_embeddings);
-  CHECK(golden("llama_grouped") == ModelConfig{.family = Family::llama,
-                                               .layers = 2,
-                                               .hidden = 30,
-                                               .heads = 3,
-                                               .kv_heads = 1,
-                                               .head_dim = 10,
-                                               .ffn = 23,
-                                               .vocab = 33,
-                                               .context = 11,
-                                               .tie_embeddings = false,
-                                               .rope_scaling = {}}
-                                       .resolved());
+  ModelConfig grouped;
+  set_family(grouped, Family::llama);
+  grouped.layers = 2;
+  grouped.hidden = 30;
+  grouped.attention.heads = 3;
+  grouped.attention.kv_heads = 1;
+  grouped.attention.head_dim = 10;
+  grouped.feed_forward.width = 23;
+  grouped.vocab = 33;
+  grouped.context = 11;
+  grouped.tie_embeddings = false;
+  CHECK(golden("llama_grouped") == grouped.resolved());
   const ModelConfig scaled = golden("llama_scaled");
-  CHECK(scaled.rope_theta == 100);
-  CHECK(scaled.rope_scaling == RopeScaling{.kind = RopeScaling::Kind::llama3,
-                                           .factor = 8,
-                                           .low_freq_factor = 1,
-                                           .high_freq_factor = 4,
-                                           .original_context = 32});
+  CHECK(scaled.positions.rope_theta == 100);
+  CHECK(scaled.positions.rope_scaling == RopeScaling{.kind = RopeScaling::Kind::llama3,
+                                                     .factor = 8,
+                                                     .low_freq_factor = 1,
+                                                     .high_freq_factor = 4,
+                                                     .original_context = 32});
   CHECK(scaled.tie_embeddings);
-  CHECK(golden("llama_linear").rope_scaling.kind == RopeScaling::Kind::linear);
-  CHECK(golden("llama_linear").rope_scaling.factor == 2.5);
-  CHECK(golden("llama_qkv_bias").qkv_bias);
+  CHECK(golden("llama_linear").positions.rope_scaling.kind == RopeScaling::Kind::linear);
+  CHECK(golden("llama_linear").positions.rope_scaling.factor == 2.5);
+  CHECK(golden("llama_qkv_bias").attention.qkv_bias);
 }
 
 TEST_CASE("config.json of the models of the world, as transformers 4 wrote them") {
@@ -111,28 +112,31 @@ TEST_CASE("config.json of the models of the world, as transformers 4 wrote them"
       R"(,"rope_theta":500000.0,"rope_scaling":{"factor":8.0,"low_freq_factor":1.0,)"
       R"("high_freq_factor":4.0,"original_max_position_embeddings":8192,"rope_type":"llama3"})");
   const ModelConfig scaled = parse_hf_config(text, "c").config;
-  CHECK(scaled.rope_theta == 500000);
-  CHECK(scaled.rope_scaling == fourfold::model::preset("llama-3.1-8b").rope_scaling);
+  CHECK(scaled.positions.rope_theta == 500000);
+  CHECK(scaled.positions.rope_scaling ==
+        fourfold::model::preset("llama-3.1-8b").positions.rope_scaling);
   CHECK(parse_hf_config(llama(R"(,"rope_scaling":{"type":"linear","factor":4})"), "c")
-            .config.rope_scaling.factor == 4);
+            .config.positions.rope_scaling.factor == 4);
 }
 
 TEST_CASE("what is written is read back as the same model") {
   ModelConfig config = GENERATE(fourfold::harness::gpt2_model(), fourfold::harness::llama_model());
   config.tie_embeddings = GENERATE(false, true);
-  config.norm_epsilon = 3e-6;
-  if (config.family == Family::llama) {
-    config.rope_theta = 1234.5;
-    config.qkv_bias = GENERATE(false, true);
-    config.rope_scaling.kind =
+  config.norm.epsilon = 3e-6;
+  if (family_of(config) == Family::llama) {
+    config.positions.rope_theta = 1234.5;
+    config.attention.qkv_bias = GENERATE(false, true);
+    config.positions.rope_scaling.kind =
         GENERATE(RopeScaling::Kind::none, RopeScaling::Kind::linear, RopeScaling::Kind::llama3);
-    config.rope_scaling.factor = config.rope_scaling.kind == RopeScaling::Kind::none ? 1 : 2.5;
+    config.positions.rope_scaling.factor =
+        config.positions.rope_scaling.kind == RopeScaling::Kind::none ? 1 : 2.5;
   } else {
     config.dropout = 0.25;
   }
   HfModel model = parse_hf_config(hf_config_json(config, config.vocab, DType::bf16), "c");
-  if (config.rope_scaling.kind != RopeScaling::Kind::llama3) {
-    model.config.rope_scaling.original_context = config.rope_scaling.original_context;
+  if (config.positions.rope_scaling.kind != RopeScaling::Kind::llama3) {
+    model.config.positions.rope_scaling.original_context =
+        config.positions.rope_scaling.original_context;
   }
   CHECK(model.config == config);
   CHECK(model.notes.empty());
@@ -141,15 +145,15 @@ TEST_CASE("what is written is read back as the same model") {
 
 TEST_CASE("what Hugging Face's models cannot be is refused by name and value") {
   ModelConfig config = fourfold::harness::gpt2_model();
-  config.kv_heads = 1;
+  config.attention.kv_heads = 1;
   CHECK_THROWS_WITH(hf_config_json(config, 131, DType::f32),
                     ContainsSubstring("model.kv_heads = 1"));
   config = fourfold::harness::gpt2_model();
-  config.head_dim = 7;
+  config.attention.head_dim = 7;
   CHECK_THROWS_WITH(hf_config_json(config, 131, DType::f32),
                     ContainsSubstring("model.head_dim = 7"));
   config = fourfold::harness::llama_model();
-  config.heads = 4;
+  config.attention.heads = 4;
   CHECK_THROWS_WITH(hf_config_json(config, 131, DType::f32), ContainsSubstring("model.heads = 4"));
 }
 
@@ -237,13 +241,13 @@ TEST_CASE("what is said twice and agrees is taken") {
                                                  R"(,"architectures":["LLaMAForCausalLM"])"),
                                            "c")
                                .config;
-  CHECK(both.rope_theta == 500000);
-  CHECK(both.rope_scaling.kind == RopeScaling::Kind::llama3);
+  CHECK(both.positions.rope_theta == 500000);
+  CHECK(both.positions.rope_scaling.kind == RopeScaling::Kind::llama3);
   // As transformers does where the original context is not said.
-  CHECK(both.rope_scaling.original_context == 4096);
+  CHECK(both.positions.rope_scaling.original_context == 4096);
   CHECK(parse_hf_config(
             llama(R"(,"original_max_position_embeddings":64,"rope_scaling":)" + scaling), "c")
-            .config.rope_scaling.original_context == 64);
+            .config.positions.rope_scaling.original_context == 64);
   CHECK(parse_hf_config(R"({"model_type":"gpt2","vocab_size":9,"max_position_embeddings":8,)"
                         R"("hidden_size":12,"num_hidden_layers":2,"n_head":3,)"
                         R"("num_attention_heads":3})",

@@ -7,6 +7,7 @@
 #include <fourfold/io/tensor_source.hpp>
 #include <fourfold/model/model_config.hpp>
 #include <fourfold/model/parameter_table.hpp>
+#include <fourfold/model/presets.hpp>
 
 #include <map>
 #include <string>
@@ -15,29 +16,29 @@
 namespace fourfold::harness {
 
 inline model::ModelConfig gpt2_model() {
-  return model::ModelConfig{.family = model::Family::gpt2,
-                            .layers = 3,
-                            .hidden = 30,
-                            .heads = 5,
-                            .vocab = 131,
-                            .context = 11,
-                            .rope_scaling = {}}
-      .resolved();
+  model::ModelConfig config;
+  set_family(config, model::Family::gpt2);
+  config.layers = 3;
+  config.hidden = 30;
+  config.attention.heads = 5;
+  config.vocab = 131;
+  config.context = 11;
+  return config.resolved();
 }
 
 inline model::ModelConfig llama_model() {
-  return model::ModelConfig{.family = model::Family::llama,
-                            .layers = 2,
-                            .hidden = 30,
-                            .heads = 6,
-                            .kv_heads = 2,
-                            .head_dim = 4,
-                            .ffn = 37,
-                            .vocab = 131,
-                            .context = 11,
-                            .tie_embeddings = false,
-                            .rope_scaling = {}}
-      .resolved();
+  model::ModelConfig config;
+  set_family(config, model::Family::llama);
+  config.layers = 2;
+  config.hidden = 30;
+  config.attention.heads = 6;
+  config.attention.kv_heads = 2;
+  config.attention.head_dim = 4;
+  config.feed_forward.width = 37;
+  config.vocab = 131;
+  config.context = 11;
+  config.tie_embeddings = false;
+  return config.resolved();
 }
 
 /// Weights that tell apart every element of every parameter.

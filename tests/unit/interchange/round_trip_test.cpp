@@ -9,6 +9,7 @@
 #include <fourfold/interchange/import.hpp>
 #include <fourfold/io/checkpoint_plan.hpp>
 #include <fourfold/io/safetensors.hpp>
+#include <fourfold/model/presets.hpp>
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/runfile/saved_names.hpp>
 
@@ -74,7 +75,7 @@ TEST_CASE("what is exported to Hugging Face's format comes back") {
   model::ModelConfig config =
       GENERATE(fourfold::harness::gpt2_model(), fourfold::harness::llama_model());
   config.tie_embeddings = GENERATE(false, true);
-  config.qkv_bias = config.family == model::Family::llama && GENERATE(false, true);
+  config.attention.qkv_bias = family_of(config) == model::Family::llama && GENERATE(false, true);
   const ScratchFolder scratch;
   CountedWeights weights(config);
   const std::filesystem::path path = scratch / "model";
@@ -103,7 +104,7 @@ TEST_CASE("a tensor wider than the memory is made and read row by row") {
   // Rows of 1.08 MB through buffers of 1 MiB, turned and not.
   model::ModelConfig config = fourfold::harness::gpt2_model();
   config.layers = 1;
-  config.ffn = 270'000;
+  config.feed_forward.width = 270'000;
   const ScratchFolder scratch;
   CountedWeights weights(config);
   interchange::write_export(interchange::plan_hf_export(config, {}), weights, scratch / "m", 1,
@@ -185,17 +186,17 @@ TEST_CASE("what llm.c's GPT-2 cannot be is refused by name and value") {
   using Config = model::ModelConfig;
   CHECK(told([](Config&) {}, DType::bf16) == "accepted");
   CHECK_THAT(told([](Config&) {}, DType::f16), ContainsSubstring("--dtype = f16"));
-  CHECK_THAT(told([](Config& c) { c.family = model::Family::llama; }, DType::f32),
+  CHECK_THAT(told([](Config& c) { set_family(c, model::Family::llama); }, DType::f32),
              ContainsSubstring("model.family = llama"));
   CHECK_THAT(told([](Config& c) { c.tie_embeddings = false; }, DType::f32),
              ContainsSubstring("model.tie_embeddings = false"));
-  CHECK_THAT(told([](Config& c) { c.kv_heads = 1; }, DType::f32),
+  CHECK_THAT(told([](Config& c) { c.attention.kv_heads = 1; }, DType::f32),
              ContainsSubstring("model.kv_heads = 1"));
-  CHECK_THAT(told([](Config& c) { c.head_dim = 7; }, DType::f32),
+  CHECK_THAT(told([](Config& c) { c.attention.head_dim = 7; }, DType::f32),
              ContainsSubstring("model.head_dim = 7"));
-  CHECK_THAT(told([](Config& c) { c.ffn = 121; }, DType::f32),
+  CHECK_THAT(told([](Config& c) { c.feed_forward.width = 121; }, DType::f32),
              ContainsSubstring("model.ffn = 121"));
-  CHECK_THAT(told([](Config& c) { c.norm_epsilon = 1e-6; }, DType::f32),
+  CHECK_THAT(told([](Config& c) { c.norm.epsilon = 1e-6; }, DType::f32),
              ContainsSubstring("model.norm_epsilon = 1e-06"));
 }
 

@@ -3,6 +3,7 @@
 #include "models.hpp"
 
 #include <fourfold/interchange/run_file.hpp>
+#include <fourfold/model/presets.hpp>
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/runfile/run_key.hpp>
 
@@ -19,13 +20,14 @@ namespace model = fourfold::model;
 TEST_CASE("the run file of an import is complete but for the data, and its model exact") {
   model::ModelConfig config =
       GENERATE(fourfold::harness::gpt2_model(), fourfold::harness::llama_model());
-  config.norm_epsilon = 3.0000000000000004e-6;
+  config.norm.epsilon = 3.0000000000000004e-6;
   config.dropout = 0.1;
-  if (config.family == model::Family::llama) {
-    config.rope_theta = 1234.5678;
-    config.rope_scaling.kind =
+  if (family_of(config) == model::Family::llama) {
+    config.positions.rope_theta = 1234.5678;
+    config.positions.rope_scaling.kind =
         GENERATE(model::RopeScaling::Kind::none, model::RopeScaling::Kind::llama3);
-    config.rope_scaling.factor = config.rope_scaling.kind == model::RopeScaling::Kind::none ? 1 : 8;
+    config.positions.rope_scaling.factor =
+        config.positions.rope_scaling.kind == model::RopeScaling::Kind::none ? 1 : 8;
   }
   const std::string text =
       run_file_of(config, "/t/\"odd\" tokenizer.json", "/to/step-000000000", "to/run.toml");
@@ -34,8 +36,8 @@ TEST_CASE("the run file of an import is complete but for the data, and its model
   };
   const runfile::EffectiveConfig effective = read({"data.train=x"});
   model::ModelConfig expected = config;
-  if (config.rope_scaling.kind == model::RopeScaling::Kind::none) {
-    expected.rope_scaling = {};
+  if (config.positions.rope_scaling.kind == model::RopeScaling::Kind::none) {
+    expected.positions.rope_scaling = {};
   }
   CHECK(effective.config.model == expected);
   CHECK(effective.warnings.empty());

@@ -5,6 +5,7 @@
 #include "small_models.hpp"
 
 #include <fourfold/device/buffer.hpp>
+#include <fourfold/model/presets.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>

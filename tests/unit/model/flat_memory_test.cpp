@@ -4,6 +4,7 @@
 #include "small_models.hpp"
 
 #include <fourfold/model/flat_memory.hpp>
+#include <fourfold/model/presets.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 

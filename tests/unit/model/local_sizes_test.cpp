@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "small_models.hpp"
 
+#include <fourfold/model/presets.hpp>
 #include <fourfold/model/stage.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -33,10 +34,10 @@ TEST_CASE("sizes are read off the boxes", "[local_sizes]") {
       }
     }
   };
-  cut("attn.q_proj.weight", 0, {0, 3 * config.head_dim});
-  cut("attn.k_proj.weight", 0, {0, config.head_dim});
-  cut("attn.v_proj.weight", 0, {0, config.head_dim});
-  cut("attn.o_proj.weight", 1, {0, 3 * config.head_dim});
+  cut("attn.q_proj.weight", 0, {0, 3 * config.attention.head_dim});
+  cut("attn.k_proj.weight", 0, {0, config.attention.head_dim});
+  cut("attn.v_proj.weight", 0, {0, config.attention.head_dim});
+  cut("attn.o_proj.weight", 1, {0, 3 * config.attention.head_dim});
   cut("mlp.gate_proj.weight", 0, {0, 19});
   cut("mlp.up_proj.weight", 0, {0, 19});
   cut("mlp.down_proj.weight", 1, {0, 19});

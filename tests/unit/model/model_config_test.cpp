@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
 #include <fourfold/model/model_config.hpp>
+#include <fourfold/model/presets.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers.hpp>
@@ -26,8 +27,8 @@ namespace {
 /// The message with which the configuration is refused; fails when it is not, or with another code.
 std::string refusal(const std::function<void(ModelConfig&)>& change, Family family = Family::gpt2) {
   ModelConfig config;
-  config.family = family;
-  config.kv_heads = 4;
+  set_family(config, family);
+  config.attention.kv_heads = 4;
   change(config);
   try {
     (void)config.resolved();
@@ -74,58 +75,62 @@ TEST_CASE("flops per token follow 6 N + 6 L h T", "[model_config]") {
 
 TEST_CASE("resolved fills in what is derived", "[model_config]") {
   const ModelConfig gpt2 = ModelConfig{}.resolved();
-  CHECK(gpt2.kv_heads == 12);
-  CHECK(gpt2.head_dim == 64);
-  CHECK(gpt2.ffn == 3072);
+  CHECK(gpt2.attention.kv_heads == 12);
+  CHECK(gpt2.attention.head_dim == 64);
+  CHECK(gpt2.feed_forward.width == 3072);
   ModelConfig llama;
-  llama.family = Family::llama;
-  CHECK(llama.resolved().ffn == 2048);
+  set_family(llama, Family::llama);
+  CHECK(llama.resolved().feed_forward.width == 2048);
   llama.hidden = 100;
-  llama.heads = 7;
-  llama.head_dim = 6;  // heads * head_dim need not be hidden
-  llama.ffn = 33;
-  CHECK(llama.resolved().ffn == 33);
+  llama.attention.heads = 7;
+  llama.attention.head_dim = 6;  // heads * head_dim need not be hidden
+  llama.feed_forward.width = 33;
+  CHECK(llama.resolved().feed_forward.width == 33);
   CHECK(llama.resolved().resolved() == llama.resolved());
 }
 
 TEST_CASE("impossible configurations are refused by key, with a value that works",
           "[model_config]") {
-  CHECK_THAT(refusal([](ModelConfig& c) { c.heads = 7; }),
+  CHECK_THAT(refusal([](ModelConfig& c) { c.attention.heads = 7; }),
              ContainsSubstring("model.heads = 7 does not divide model.hidden = 768") &&
                  ContainsSubstring("set heads to 6 or give head_dim"));
-  CHECK_THAT(refusal([](ModelConfig& c) { c.kv_heads = 5; }),
+  CHECK_THAT(refusal([](ModelConfig& c) { c.attention.kv_heads = 5; }),
              ContainsSubstring("model.kv_heads = 5 does not divide model.heads = 12") &&
                  ContainsSubstring("set kv_heads to 4"));
-  CHECK_THAT(refusal([](ModelConfig& c) { c.head_dim = 63; }, Family::llama),
+  CHECK_THAT(refusal([](ModelConfig& c) { c.attention.head_dim = 63; }, Family::llama),
              ContainsSubstring("model.head_dim = 63 is odd"));
   CHECK_THAT(refusal([](ModelConfig& c) { c.layers = 0; }), ContainsSubstring("model.layers = 0"));
   CHECK_THAT(refusal([](ModelConfig& c) { c.hidden = -1; }), ContainsSubstring("model.hidden"));
-  CHECK_THAT(refusal([](ModelConfig& c) { c.heads = 0; }), ContainsSubstring("model.heads = 0"));
-  CHECK_THAT(refusal([](ModelConfig& c) { c.kv_heads = -2; }), ContainsSubstring("model.kv_heads"));
-  CHECK_THAT(refusal([](ModelConfig& c) { c.ffn = -4; }), ContainsSubstring("model.ffn = -4"));
+  CHECK_THAT(refusal([](ModelConfig& c) { c.attention.heads = 0; }),
+             ContainsSubstring("model.heads = 0"));
+  CHECK_THAT(refusal([](ModelConfig& c) { c.attention.kv_heads = -2; }),
+             ContainsSubstring("model.kv_heads"));
+  CHECK_THAT(refusal([](ModelConfig& c) { c.feed_forward.width = -4; }),
+             ContainsSubstring("model.ffn = -4"));
   CHECK_THAT(refusal([](ModelConfig& c) { c.vocab = 0; }), ContainsSubstring("model.vocab = 0"));
   CHECK_THAT(refusal([](ModelConfig& c) { c.vocab = 5'000'000'000; }),
              ContainsSubstring("model.vocab = 5000000000 is too large"));
   CHECK_THAT(refusal([](ModelConfig& c) { c.hidden = 1LL << 62; }), ContainsSubstring("too large"));
   CHECK_THAT(refusal([](ModelConfig& c) { c.context = 0; }), ContainsSubstring("model.context"));
   CHECK_THAT(refusal([](ModelConfig& c) { c.dropout = 1; }), ContainsSubstring("model.dropout"));
-  CHECK_THAT(refusal([](ModelConfig& c) { c.norm_epsilon = 0; }),
+  CHECK_THAT(refusal([](ModelConfig& c) { c.norm.epsilon = 0; }),
              ContainsSubstring("model.norm_epsilon"));
-  CHECK_THAT(refusal([](ModelConfig& c) { c.qkv_bias = true; }),
+  CHECK_THAT(refusal([](ModelConfig& c) { c.attention.qkv_bias = true; }),
              ContainsSubstring("model.qkv_bias"));
-  CHECK_THAT(refusal([](ModelConfig& c) { c.rope_scaling.kind = RopeScaling::Kind::linear; }),
-             ContainsSubstring("model.rope_scaling"));
-  CHECK_THAT(refusal([](ModelConfig& c) { c.rope_theta = 0; }, Family::llama),
+  CHECK_THAT(
+      refusal([](ModelConfig& c) { c.positions.rope_scaling.kind = RopeScaling::Kind::linear; }),
+      ContainsSubstring("model.rope_scaling"));
+  CHECK_THAT(refusal([](ModelConfig& c) { c.positions.rope_theta = 0; }, Family::llama),
              ContainsSubstring("model.rope_theta"));
   CHECK_THAT(refusal(
                  [](ModelConfig& c) {
-                   c.rope_scaling = {RopeScaling::Kind::llama3, 8, 4, 1, 8192};
+                   c.positions.rope_scaling = {RopeScaling::Kind::llama3, 8, 4, 1, 8192};
                  },
                  Family::llama),
              ContainsSubstring("model.rope_scaling.high_freq_factor = 1"));
   CHECK_THAT(refusal(
                  [](ModelConfig& c) {
-                   c.rope_scaling = {RopeScaling::Kind::linear, 0.5, 1, 4, 1};
+                   c.positions.rope_scaling = {RopeScaling::Kind::linear, 0.5, 1, 4, 1};
                  },
                  Family::llama),
              ContainsSubstring("model.rope_scaling.factor = 0.5"));

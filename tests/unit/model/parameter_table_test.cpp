@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/model/parameter_table.hpp>
+#include <fourfold/model/presets.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers.hpp>
@@ -31,12 +32,12 @@ std::vector<std::string> names(const std::vector<ParameterSpec>& table) {
 
 ModelConfig small(Family family) {
   ModelConfig config;
-  config.family = family;
+  set_family(config, family);
   config.layers = 1;
   config.hidden = 20;
-  config.heads = 5;
-  config.kv_heads = family == Family::llama ? 1 : 5;
-  config.ffn = 30;
+  config.attention.heads = 5;
+  config.attention.kv_heads = family == Family::llama ? 1 : 5;
+  config.feed_forward.width = 30;
   config.vocab = 17;
   config.context = 9;
   config.tie_embeddings = family == Family::gpt2;
@@ -93,7 +94,7 @@ TEST_CASE("an untied Llama has these parameters, with these shapes", "[parameter
   CHECK(find(table, "layers.0.mlp.down_proj.weight").shape == Shape{20, 30});
   CHECK(find(table, "lm_head.weight").shape == Shape{17, 20});
   ModelConfig qwen = small(Family::llama);
-  qwen.qkv_bias = true;
+  qwen.attention.qkv_bias = true;
   CHECK(model::parameter_table(qwen).size() == table.size() + 3);
 }
 

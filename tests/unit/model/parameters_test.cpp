@@ -7,6 +7,7 @@
 #include <fourfold/base/dtype.hpp>
 #include <fourfold/base/philox.hpp>
 #include <fourfold/model/parameters.hpp>
+#include <fourfold/model/presets.hpp>
 
 #include <catch2/catch_template_test_macros.hpp>
 #include <catch2/catch_test_macros.hpp>
@@ -57,8 +58,8 @@ std::vector<Box> halves(const std::vector<ParameterSpec>& table, std::size_t dim
 TEST_CASE("q, k, v and gate, up lie one behind the other, with their biases", "[parameters]") {
   ModelConfig config = small(Family::llama);
   config.hidden = 23;  // no multiple of the alignment
-  config.head_dim = 6;
-  config.qkv_bias = true;
+  config.attention.head_dim = 6;
+  config.attention.qkv_bias = true;
   fourfold::harness::SharedArena arena;
   const Parameters parameters(model::parameter_table(config), DType::f32, arena);
   for (const std::string part : {"weight", "bias"}) {

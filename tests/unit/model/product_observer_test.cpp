@@ -5,6 +5,7 @@
 /// PaLM's appendix B counts, and nobody is shown any who does not ask.
 #include "small_models.hpp"
 
+#include <fourfold/model/presets.hpp>
 #include <fourfold/model/product_observer.hpp>
 #include <fourfold/model/stage.hpp>
 
@@ -85,9 +86,9 @@ TEST_CASE("an observer is shown every product of a model", "[product_observer]")
   seams.show_products_to(nullptr);
   observed.stage->forward_evaluate(0, batch.view(), stream);
   const std::int64_t gate = family == Family::llama ? 3 : 2;
-  const std::int64_t of_block =
-      config.hidden * config.head_dim * (2 * config.heads + 2 * config.kv_heads) +
-      gate * config.hidden * config.ffn;
+  const std::int64_t of_block = config.hidden * config.attention.head_dim *
+                                    (2 * config.attention.heads + 2 * config.attention.kv_heads) +
+                                gate * config.hidden * config.feed_forward.width;
   const std::int64_t weights = config.layers * of_block + config.hidden * config.vocab;
   CHECK(counter.multiplications == 3 * weights * sequences * tokens);
   CHECK(counter.attentions == config.layers);

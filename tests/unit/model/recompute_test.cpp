@@ -4,6 +4,7 @@
 /// Every policy of recomputation has the bits of none.
 #include "small_models.hpp"
 
+#include <fourfold/model/presets.hpp>
 #include <fourfold/model/recompute.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -127,7 +128,7 @@ TEST_CASE("recomputation has the bits of keeping everything, several micro-batch
   const DType compute = GENERATE(DType::f32, DType::bf16);
   const auto backward = GENERATE(StageOptions::Backward::fused, StageOptions::Backward::split);
   const bool split = backward == StageOptions::Backward::split;
-  CAPTURE(model::name(policy), model::name(config.family), config.dropout, split);
+  CAPTURE(model::name(policy), model::family_name(config), config.dropout, split);
   Seams seams;
   Model keeping(config, model::all_units(config), options({}, backward), seams, compute);
   Model again(config, model::all_units(config), options(policy, backward), seams, compute);
@@ -138,7 +139,7 @@ TEST_CASE("recomputation has the bits of keeping everything, several micro-batch
 TEST_CASE("stages recompute their own blocks", "[recompute]") {
   const Recompute policy = each_policy();
   const ModelConfig config = five_blocks(0.2);
-  CAPTURE(model::name(policy), model::name(config.family));
+  CAPTURE(model::name(policy), model::family_name(config));
   Seams seams;
   Model whole(config, model::all_units(config), options({}), seams);
   const OwnedBatch batch(config, sequences, tokens, 1);

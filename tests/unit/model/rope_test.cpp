@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/model/presets.hpp>
 #include <fourfold/model/rope.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -41,8 +42,8 @@ TEST_CASE("Llama-3.1 frequencies are those of transformers", "[rope]") {
 
 TEST_CASE("linear scaling divides every frequency", "[rope]") {
   ModelConfig config = model::preset("llama-15m");
-  config.head_dim = 16;
-  config.rope_scaling = {RopeScaling::Kind::linear, 2.5, 1, 4, 1};
+  config.attention.head_dim = 16;
+  config.positions.rope_scaling = {RopeScaling::Kind::linear, 2.5, 1, 4, 1};
   const auto frequencies = model::rotary_frequencies(config);
   // transformers 5.23.0, rope_type linear, factor 2.5, theta 1e4.
   const std::vector<double> expected{0.4,   0.12649110,   0.04,   0.012649111,

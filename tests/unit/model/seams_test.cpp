@@ -8,6 +8,7 @@
 
 #include <fourfold/base/box.hpp>
 #include <fourfold/kernels/cross_entropy.hpp>
+#include <fourfold/model/presets.hpp>
 #include <fourfold/model/seams.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -174,12 +175,12 @@ Box tensor_box(const ModelConfig& config, const ParameterSpec& spec, int rank) {
   };
   const auto named = [&](const char* part) { return spec.name.find(part) != std::string::npos; };
   if (named(".q_proj.") || named(".k_proj.") || named(".v_proj.")) {
-    cut(0, config.head_dim);
+    cut(0, config.attention.head_dim);
   } else if (named(".up_proj.") || named(".gate_proj.") || named("lm_head.") ||
              named("embedding.token.")) {
     cut(0, 1);
   } else if (named(".o_proj.weight")) {
-    cut(1, config.head_dim);
+    cut(1, config.attention.head_dim);
   } else if (named(".down_proj.weight")) {
     cut(1, 1);
   }

@@ -12,6 +12,7 @@
 #include <fourfold/harness/shared_vector.hpp>
 #include <fourfold/kernels/cross_entropy.hpp>
 #include <fourfold/model/parameters.hpp>
+#include <fourfold/model/presets.hpp>
 #include <fourfold/model/seams.hpp>
 #include <fourfold/model/stage.hpp>
 
@@ -31,12 +32,12 @@ inline constexpr std::int64_t tokens = 7;
 
 inline model::ModelConfig small(model::Family family, double dropout = 0, bool tied = true) {
   model::ModelConfig config;
-  config.family = family;
+  set_family(config, family);
   config.layers = 3;
   config.hidden = 24;
-  config.heads = 6;
-  config.kv_heads = family == model::Family::llama ? 2 : 6;
-  config.ffn = 37;
+  config.attention.heads = 6;
+  config.attention.kv_heads = family == model::Family::llama ? 2 : 6;
+  config.feed_forward.width = 37;
   config.vocab = 41;
   config.context = 16;
   config.dropout = dropout;

@@ -4,6 +4,7 @@
 #include "small_models.hpp"
 #include "sweep.hpp"
 
+#include <fourfold/model/presets.hpp>
 #include <fourfold/model/stage.hpp>
 
 #include <catch2/catch_test_macros.hpp>

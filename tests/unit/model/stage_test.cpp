@@ -5,6 +5,7 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/philox.hpp>
 #include <fourfold/device/device.hpp>
+#include <fourfold/model/presets.hpp>
 #include <fourfold/model/stage.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -88,7 +89,7 @@ TEST_CASE("the same run twice gives the same bits", "[stage]") {
 TEST_CASE("a stage is not made of heads that are too wide for the device", "[stage]") {
   const auto make = [](std::int64_t head_dim) {
     ModelConfig config = small(Family::llama);
-    config.head_dim = head_dim;
+    config.attention.head_dim = head_dim;
     Seams seams;
     const Model made(config, model::all_units(config), options_for(sequences, tokens), seams);
   };

@@ -6,6 +6,7 @@
 #include "small_models.hpp"
 
 #include <fourfold/model/flat_memory.hpp>
+#include <fourfold/model/presets.hpp>
 #include <fourfold/model/seams.hpp>
 
 #include <catch2/catch_test_macros.hpp>

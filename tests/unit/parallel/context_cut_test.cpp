@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
+#include <fourfold/model/presets.hpp>
 #include <fourfold/parallel/context_cut.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -15,12 +16,12 @@ namespace {
 
 model::ModelConfig model_of(std::int64_t context, std::int64_t heads, std::int64_t kv_heads) {
   model::ModelConfig config;
-  config.family = model::Family::llama;
+  set_family(config, model::Family::llama);
   config.layers = 1;
   config.hidden = 8 * heads;
-  config.heads = heads;
-  config.kv_heads = kv_heads;
-  config.ffn = 32;
+  config.attention.heads = heads;
+  config.attention.kv_heads = kv_heads;
+  config.feed_forward.width = 32;
   config.vocab = 100;
   config.context = context;
   return config.resolved();

@@ -11,6 +11,7 @@
 #include <fourfold/device/buffer.hpp>
 #include <fourfold/harness/on_ranks.hpp>
 #include <fourfold/model/parameter_table.hpp>
+#include <fourfold/model/presets.hpp>
 #include <fourfold/parallel/error_feedback.hpp>
 #include <fourfold/parallel/gradient_compression.hpp>
 #include <fourfold/parallel/training_seams.hpp>
@@ -39,10 +40,10 @@ model::ModelConfig small_model() {
   model::ModelConfig config = model::preset("gpt2-124m");
   config.layers = 3;
   config.hidden = 24;
-  config.heads = 3;
-  config.kv_heads = 3;
-  config.head_dim = 8;
-  config.ffn = 41;
+  config.attention.heads = 3;
+  config.attention.kv_heads = 3;
+  config.attention.head_dim = 8;
+  config.feed_forward.width = 41;
   config.vocab = 67;
   config.context = 4;  // the position embedding gains nothing by low rank 2
   return config;
@@ -53,10 +54,10 @@ model::ModelConfig quickstart_model() {
   model::ModelConfig config = model::preset("gpt2-124m");
   config.layers = 4;
   config.hidden = 128;
-  config.heads = 4;
-  config.kv_heads = 4;
-  config.head_dim = 32;
-  config.ffn = 512;
+  config.attention.heads = 4;
+  config.attention.kv_heads = 4;
+  config.attention.head_dim = 32;
+  config.feed_forward.width = 512;
   config.vocab = 257;
   config.context = 128;
   return config;

@@ -10,6 +10,7 @@
 #include <fourfold/device/arena.hpp>
 #include <fourfold/device/device.hpp>
 #include <fourfold/harness/on_ranks.hpp>
+#include <fourfold/model/presets.hpp>
 #include <fourfold/parallel/action_recorder.hpp>
 #include <fourfold/parallel/collective_recorder.hpp>
 #include <fourfold/parallel/measured_timeline.hpp>
@@ -47,11 +48,11 @@ constexpr std::int64_t most_sequences = 2;
 
 model::ModelConfig small_model() {
   model::ModelConfig config;
-  config.family = model::Family::llama;
+  set_family(config, model::Family::llama);
   config.layers = 16;
   config.hidden = 16;
-  config.heads = 2;
-  config.ffn = 24;
+  config.attention.heads = 2;
+  config.feed_forward.width = 24;
   config.vocab = 29;
   config.context = tokens;
   config.dropout = 0.1;

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/model/presets.hpp>
 #include <fourfold/parallel/shard_layout.hpp>
 #include <fourfold/parallel/tensor_cut.hpp>
 
@@ -17,13 +18,13 @@ namespace {
 
 model::ModelConfig odd_model(model::Family family, bool tied) {
   model::ModelConfig config;
-  config.family = family;
+  set_family(config, family);
   config.layers = 3;
   config.hidden = 20;
-  config.heads = 4;
-  config.kv_heads = family == model::Family::gpt2 ? 4 : 2;
-  config.head_dim = 6;
-  config.ffn = 33;
+  config.attention.heads = 4;
+  config.attention.kv_heads = family == model::Family::gpt2 ? 4 : 2;
+  config.attention.head_dim = 6;
+  config.feed_forward.width = 33;
   config.vocab = 67;
   config.context = 16;
   config.tie_embeddings = tied;

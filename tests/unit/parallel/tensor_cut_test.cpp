@@ -3,6 +3,7 @@
 #include "shared_arena.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/model/presets.hpp>
 #include <fourfold/parallel/replica_sums.hpp>
 #include <fourfold/parallel/tensor_cut.hpp>
 
@@ -18,16 +19,16 @@ namespace {
 
 model::ModelConfig grouped(std::int64_t heads, std::int64_t kv_heads) {
   model::ModelConfig config;
-  config.family = model::Family::llama;
+  set_family(config, model::Family::llama);
   config.layers = 1;
   config.hidden = 8 * heads;
-  config.heads = heads;
-  config.kv_heads = kv_heads;
-  config.ffn = 37;
+  config.attention.heads = heads;
+  config.attention.kv_heads = kv_heads;
+  config.feed_forward.width = 37;
   config.vocab = 101;
   config.context = 16;
   config.tie_embeddings = false;
-  config.qkv_bias = true;
+  config.attention.qkv_bias = true;
   return config.resolved();
 }
 

@@ -7,6 +7,7 @@
 #include <fourfold/device/buffer.hpp>
 #include <fourfold/harness/on_ranks.hpp>
 #include <fourfold/model/parameter_table.hpp>
+#include <fourfold/model/presets.hpp>
 #include <fourfold/parallel/collective_recorder.hpp>
 #include <fourfold/parallel/gradient_reduction.hpp>
 #include <fourfold/parallel/mesh_seams.hpp>
@@ -36,10 +37,10 @@ model::ModelConfig small_model(bool tied) {
   model::ModelConfig config = model::preset("gpt2-124m");
   config.layers = 5;
   config.hidden = 24;
-  config.heads = 3;
-  config.kv_heads = 3;
-  config.head_dim = 8;
-  config.ffn = 40;
+  config.attention.heads = 3;
+  config.attention.kv_heads = 3;
+  config.attention.head_dim = 8;
+  config.feed_forward.width = 40;
   config.vocab = 67;
   config.context = 16;
   config.tie_embeddings = tied;

@@ -4,6 +4,7 @@
 /// Runs that begin with a checkpoint: its model, where the run file has none, and what of a model
 /// may differ from it.
 #include <fourfold/base/error.hpp>
+#include <fourfold/model/presets.hpp>
 #include <fourfold/runfile/model_of_checkpoint.hpp>
 #include <fourfold/runfile/run_config.hpp>
 
@@ -29,16 +30,16 @@ namespace {
 const std::string data_table = "[data]\ntrain = [\"x\"]\n";
 
 ModelConfig small_llama() {
-  return ModelConfig{.family = Family::llama,
-                     .layers = 4,
-                     .hidden = 64,
-                     .heads = 8,
-                     .kv_heads = 4,
-                     .vocab = 320,
-                     .context = 64,
-                     .tie_embeddings = false,
-                     .rope_scaling = {}}
-      .resolved();
+  ModelConfig config;
+  set_family(config, Family::llama);
+  config.layers = 4;
+  config.hidden = 64;
+  config.attention.heads = 8;
+  config.attention.kv_heads = 4;
+  config.vocab = 320;
+  config.context = 64;
+  config.tie_embeddings = false;
+  return config.resolved();
 }
 
 /// As a checkpoint's; remembers where it was looked for.
@@ -137,18 +138,18 @@ TEST_CASE("weights of another model are refused, key by key", "[model_of_checkpo
   const auto [key, change] = GENERATE(table<std::string, Change>({
       {"model.heads is 4, the checkpoint has 8",
        [](ModelConfig& m) {
-         m.heads = 4;
-         m.kv_heads = 2;
-         m.head_dim = 16;
+         m.attention.heads = 4;
+         m.attention.kv_heads = 2;
+         m.attention.head_dim = 16;
        }},
       {"model.norm_epsilon is 0.001, the checkpoint has 1e-05",
-       [](ModelConfig& m) { m.norm_epsilon = 1e-3; }},
+       [](ModelConfig& m) { m.norm.epsilon = 1e-3; }},
       {"model.rope_theta is 500000.0, the checkpoint has 10000.0",
-       [](ModelConfig& m) { m.rope_theta = 5e5; }},
+       [](ModelConfig& m) { m.positions.rope_theta = 5e5; }},
       {"model.rope_scaling.kind is \"llama3\", the checkpoint has \"none\"",
        [](ModelConfig& m) {
-         m.rope_scaling.kind = RopeScaling::Kind::llama3;
-         m.rope_scaling.factor = 8;
+         m.positions.rope_scaling.kind = RopeScaling::Kind::llama3;
+         m.positions.rope_scaling.factor = 8;
        }},
   }));
   ModelConfig other = small_llama();
@@ -171,13 +172,13 @@ TEST_CASE("a model whose tensors are others is told by key, and cannot be allowe
           "[model_of_checkpoint]") {
   ModelConfig other = small_llama();
   other.layers = 12;
-  other.qkv_bias = true;
+  other.attention.qkv_bias = true;
   const std::string told = refusal(small_llama(), other, {"model.layers"});
   CHECK_THAT(told, ContainsSubstring("(its tensors are others)") &&
                        ContainsSubstring("\n  model.layers is 12, the checkpoint has 4\n") &&
                        ContainsSubstring("model.qkv_bias is true, the checkpoint has false") &&
                        !ContainsSubstring("--allow-change"));
-  CHECK_THAT(refusal(small_llama(), ModelConfig{.rope_scaling = {}}.resolved()),
+  CHECK_THAT(refusal(small_llama(), ModelConfig{}.resolved()),
              ContainsSubstring("model.family is \"gpt2\", the checkpoint has \"llama\""));
   CHECK_THAT(refusal(small_llama(), small_llama(), {"model.layer"}),
              ContainsSubstring("did you mean model.layers?"));
@@ -187,13 +188,13 @@ TEST_CASE("what changes nothing that weights compute is told and taken", "[model
   ModelConfig other = small_llama();
   other.dropout = 0.1;
   other.context = 128;
-  other.rope_scaling.factor = 7;  // of no scaling
+  other.positions.rope_scaling.factor = 7;  // of no scaling
   const auto changes = refuse_other_model(small_llama(), other, {}, "ckpt");
   REQUIRE(changes.size() == 2);
   CHECK(changes[0].str() == "model.context: 64 -> 128");
   CHECK(changes[1].str() == "model.dropout: 0.0 -> 0.1");
   // Of a gpt2 the positions are weights.
-  ModelConfig gpt2 = ModelConfig{.rope_scaling = {}}.resolved();
+  ModelConfig gpt2 = ModelConfig{}.resolved();
   ModelConfig longer = gpt2;
   longer.context = 2048;
   CHECK_THAT(refusal(gpt2, longer), ContainsSubstring("model.context is 2048"));

@@ -3,6 +3,7 @@
 #include "scratch_folder.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/model/presets.hpp>
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/runfile/run_key.hpp>
 
@@ -48,8 +49,8 @@ TEST_CASE("a small run file fills in what it does not say", "[run_config]") {
       data_table);
   const RunConfig& config = effective.config;
   CHECK(config.model.layers == 2);
-  CHECK(config.model.head_dim == 16);
-  CHECK(config.model.ffn == 192);
+  CHECK(config.model.attention.head_dim == 16);
+  CHECK(config.model.feed_forward.width == 192);
   CHECK(config.train.precision == fourfold::DType::bf16);
   CHECK(config.optim.schedule.lr == 1.0);
   CHECK(config.optim.schedule.decay_steps == 200);
@@ -63,12 +64,12 @@ TEST_CASE("a small run file fills in what it does not say", "[run_config]") {
 
 TEST_CASE("key/value heads follow the heads of a preset that has as many", "[run_config]") {
   const EffectiveConfig own = parse("[model]\npreset = \"gpt2-124m\"\nheads = 16\n" + data_table);
-  CHECK(own.config.model.kv_heads == 16);
+  CHECK(own.config.model.attention.kv_heads == 16);
   CHECK(own.origins.at("model.kv_heads").str() == "from model.heads");
   CHECK(parse(data_table, {"model.preset=gpt2-124m", "model.heads=16", "model.kv_heads=4"})
-            .config.model.kv_heads == 4);
-  CHECK(parse(data_table, {"model.preset=llama-3-8b", "model.heads=16"}).config.model.kv_heads ==
-        8);  // grouped: its own
+            .config.model.attention.kv_heads == 4);
+  CHECK(parse(data_table, {"model.preset=llama-3-8b", "model.heads=16"})
+            .config.model.attention.kv_heads == 8);  // grouped: its own
   CHECK(parse(data_table, {"model.preset=gpt2-124m"}).origins.at("model.kv_heads").str() ==
         "preset gpt2-124m");
 }
@@ -84,7 +85,7 @@ TEST_CASE("preset, file and --set lie over each other in this order", "[run_conf
   CHECK(effective.origins.at("model.layers").str() == "preset gpt2-350m");
   CHECK(effective.origins.at("model.context").str() == "run.toml:2");
   CHECK(effective.origins.at("model.dropout").str() == "--set");
-  CHECK(parse(data_table, {"model.preset=llama-15m"}).config.model.family ==
+  CHECK(family_of(parse(data_table, {"model.preset=llama-15m"}).config.model) ==
         fourfold::model::Family::llama);
 }
 

@@ -219,7 +219,7 @@ TEST_CASE("who trains on with a printed configuration gets what is right then", 
   CHECK(elsewhere.checkpoint.dir == "b/checkpoints");
   const RunConfig wider =
       parse_run_config(printed, "config.toml", std::vector<std::string>{"model.hidden=96"}).config;
-  CHECK(wider.model.ffn == 384);
+  CHECK(wider.model.feed_forward.width == 384);
 }
 
 TEST_CASE("what cannot be read again is not written", "[run_config]") {

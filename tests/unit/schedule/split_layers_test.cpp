@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
+#include <fourfold/model/presets.hpp>
 #include <fourfold/schedule/split_layers.hpp>
 
 #include <catch2/catch_approx.hpp>
@@ -25,8 +26,8 @@ model::ModelConfig plain(std::int64_t layers, std::int64_t vocab) {
   model::ModelConfig config;
   config.layers = layers;
   config.hidden = 4;
-  config.heads = 1;
-  config.ffn = 16;
+  config.attention.heads = 1;
+  config.feed_forward.width = 16;
   config.vocab = vocab;
   config.context = 2;
   return config.resolved();

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "whole_model.hpp"
 
+#include <fourfold/model/presets.hpp>
 #include <fourfold/schedule/schedule_generators.hpp>
 #include <fourfold/schedule/split_layers.hpp>
 #include <fourfold/schedule/stage_layout.hpp>

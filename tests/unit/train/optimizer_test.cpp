@@ -32,7 +32,7 @@ model::ModelConfig tiny_model() {
   model::ModelConfig config;
   config.layers = 1;
   config.hidden = 8;
-  config.heads = 2;
+  config.attention.heads = 2;
   config.vocab = 11;
   config.context = 4;
   return config.resolved();

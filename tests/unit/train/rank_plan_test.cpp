@@ -4,6 +4,7 @@
 
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/device/device.hpp>
+#include <fourfold/model/presets.hpp>
 #include <fourfold/train/mesh_layout.hpp>
 #include <fourfold/train/rank_plan.hpp>
 #include <fourfold/train/trainer.hpp>
@@ -113,14 +114,14 @@ TEST_CASE("a planned rank counts the memory of libraries on a device", "[rank_pl
 TEST_CASE("a plan says that heads are too wide for the device, as its run would", "[rank_plan]") {
   const TinyRun tiny("gpt2");
   runfile::RunConfig config = tiny.config(1, "planned", {}).config;
-  config.model.head_dim = 257;
+  config.model.attention.head_dim = 257;
   const auto plan = [&] { return plan_rank(config, lay_out(config, {}, ""), {}, 0); };
   if (device::has_own_memory) {
     CHECK_THROWS_AS(plan(), UserError);
   } else {
     CHECK(!plan().tensors.empty());
   }
-  config.model.head_dim = 256;
+  config.model.attention.head_dim = 256;
   CHECK(!plan().tensors.empty());
 }
 
@@ -280,7 +281,7 @@ TEST_CASE("a rank of sixteen thousand is planned like any other", "[rank_plan]")
   runfile::RunConfig config;
   config.model.layers = 128;
   config.model.hidden = 12288;
-  config.model.heads = 96;
+  config.model.attention.heads = 96;
   config.model.context = 4096;
   config.model = config.model.resolved();
   config.train.precision = DType::bf16;

@@ -3,6 +3,7 @@
 #include "utilization.hpp"
 
 #include <fourfold/device/device.hpp>
+#include <fourfold/model/presets.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_floating_point.hpp>

@@ -3,17 +3,9 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <string_view>
-#include <vector>
 
 namespace fourfold::model {
-
-/// gpt2: layer_norm, learned positions, biases everywhere, gelu (Radford et al. 2019).
-/// llama: rms_norm, rotary positions, no biases (query/key/value biases on request), swiglu
-/// (Touvron et al. 2023).
-enum class Family : std::uint8_t { gpt2, llama };
-std::string_view name(Family family) noexcept;
 
 /// How rotary frequencies are stretched for contexts longer than the model was first trained for.
 struct RopeScaling {
@@ -29,25 +21,62 @@ struct RopeScaling {
 };
 std::string_view name(RopeScaling::Kind kind) noexcept;
 
-/// What a model is, independent of any mesh. A value. The run file's [model] table has the same
-/// keys. Fields that say "0: ..." are filled in by resolved().
-struct ModelConfig {
-  Family family = Family::gpt2;
-  std::int64_t layers = 12;
-  std::int64_t hidden = 768;
+/// Norms stand before each half of a block, and before the head.
+struct NormTraits {
+  /// layer: (x - mean) / sqrt(variance + epsilon) * weight + bias. rms: x / sqrt(mean of x^2 +
+  /// epsilon) * weight.
+  enum class Kind : std::uint8_t { layer, rms };
+  Kind kind = Kind::layer;
+  double epsilon = 1e-5;
+  friend bool operator==(const NormTraits&, const NormTraits&) = default;
+};
+
+/// learned: a row for each position is added to the embedding. rotary: pairs of features of queries
+/// and keys are turned.
+struct PositionTraits {
+  enum class Kind : std::uint8_t { learned, rotary };
+  Kind kind = Kind::learned;
+  double rope_theta = 10000;  ///< rotary: base of the frequencies
+  RopeScaling rope_scaling;   ///< rotary
+  bool are_rotary() const noexcept { return kind == Kind::rotary; }
+  friend bool operator==(const PositionTraits&, const PositionTraits&) = default;
+};
+
+struct AttentionTraits {
   std::int64_t heads = 12;
   std::int64_t kv_heads = 0;  ///< 0: heads. Fewer than heads: grouped-query attention
   std::int64_t head_dim = 0;  ///< 0: hidden / heads
-  std::int64_t ffn = 0;       ///< 0: 4 * hidden (gpt2); llama: 8/3 * hidden rounded up to 64
+  bool qkv_bias = false;      ///< of q_proj, k_proj, v_proj, where a model has no biases else
+  friend bool operator==(const AttentionTraits&, const AttentionTraits&) = default;
+};
+
+/// down(activation(up(x))), or gated: down(activation(gate(x)) * up(x)).
+struct FeedForwardTraits {
+  enum class Activation : std::uint8_t { gelu_tanh, silu };
+  std::int64_t width = 0;  ///< 0: 4 * hidden; gated: 8/3 * hidden rounded up to 64
+  Activation activation = Activation::gelu_tanh;
+  bool gated = false;
+  friend bool operator==(const FeedForwardTraits&, const FeedForwardTraits&) = default;
+};
+
+/// What a decoder is, independent of any mesh. A value; families and published shapes are named
+/// ones (presets.hpp). The run file's [model] table has the same keys. Fields that say "0: ..." are
+/// filled in by resolved().
+struct ModelConfig {
+  std::int64_t layers = 12;
+  std::int64_t hidden = 768;
   std::int64_t vocab = 50257;
   std::int64_t context = 1024;
   /// of embeddings and of both residual branches; attention probabilities are never dropped
   double dropout = 0;
-  double norm_epsilon = 1e-5;
+  NormTraits norm;
+  PositionTraits positions;
+  AttentionTraits attention;
+  FeedForwardTraits feed_forward;
+  bool biases = true;          ///< of all linear layers of the blocks
   bool tie_embeddings = true;  ///< lm_head reads embedding.token.weight
-  double rope_theta = 10000;   ///< llama
-  RopeScaling rope_scaling;    ///< llama
-  bool qkv_bias = false;       ///< llama: biases of q_proj, k_proj, v_proj (as Qwen 2 has them)
+
+  bool has_qkv_bias() const noexcept { return biases || attention.qkv_bias; }
 
   /// This configuration with derived fields filled in, validated.
   /// @throws UserError (exit code config) naming the key, the reason and a value that works
@@ -63,12 +92,6 @@ struct ModelConfig {
 /// kernels::most_head_dim() features. What is only stored need not fit it.
 /// @throws UserError (exit code config) likewise
 void validate_for_device(const ModelConfig& config);
-
-/// A published shape by name: "gpt2-124m", "gpt2-350m", "gpt2-774m", "gpt2-1558m", "llama-15m",
-/// "llama-2-7b", "llama-3-8b", "llama-3.1-8b", "llama-3.2-1b". Resolved.
-/// @throws UserError (exit code config) with the known names and the nearest one
-ModelConfig preset(std::string_view preset_name);
-const std::vector<std::string>& preset_names();
 
 /// Trainable numbers, each counted once (tied embeddings once).
 std::int64_t parameter_count(const ModelConfig& config);

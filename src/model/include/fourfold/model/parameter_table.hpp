@@ -6,16 +6,16 @@
 ///
 /// Names (N is the layer, from 0):
 ///   embedding.token.weight        [vocab, hidden]
-///   embedding.position.weight     [context, hidden]        gpt2
-///   layers.N.attn_norm.weight     [hidden]                 .bias: gpt2
-///   layers.N.attn.q_proj.weight   [heads * head_dim, hidden]     .bias: gpt2, or qkv_bias
+///   embedding.position.weight     [context, hidden]        learned positions
+///   layers.N.attn_norm.weight     [hidden]                 .bias: layer_norm
+///   layers.N.attn.q_proj.weight   [heads * head_dim, hidden]     .bias: has_qkv_bias()
 ///   layers.N.attn.{k,v}_proj.weight  [kv_heads * head_dim, hidden]  likewise
-///   layers.N.attn.o_proj.weight   [hidden, heads * head_dim]     .bias: gpt2
-///   layers.N.mlp_norm.weight      [hidden]                 .bias: gpt2
-///   layers.N.mlp.gate_proj.weight [ffn, hidden]            llama
-///   layers.N.mlp.up_proj.weight   [ffn, hidden]            .bias: gpt2
-///   layers.N.mlp.down_proj.weight [hidden, ffn]            .bias: gpt2
-///   final_norm.weight             [hidden]                 .bias: gpt2
+///   layers.N.attn.o_proj.weight   [hidden, heads * head_dim]     .bias: biases
+///   layers.N.mlp_norm.weight      [hidden]                 .bias: layer_norm
+///   layers.N.mlp.gate_proj.weight [ffn, hidden]            gated
+///   layers.N.mlp.up_proj.weight   [ffn, hidden]            .bias: biases
+///   layers.N.mlp.down_proj.weight [hidden, ffn]            .bias: biases
+///   final_norm.weight             [hidden]                 .bias: layer_norm
 ///   lm_head.weight                [vocab, hidden]          absent when tied
 /// Weights of linear layers are [out, in]: y = x w^T + b.
 #pragma once
