@@ -40,7 +40,7 @@ interchange::HfTokenizer no_tokenizer(const std::string& why) {
 using OpenedTokenizer = std::unique_ptr<data::Tokenizer>;
 
 /// The tokenizer of a name. @throws UserError when it cannot be the model's
-OpenedTokenizer named_tokenizer(const std::string& named, const model::ModelConfig& config) {
+OpenedTokenizer named_tokenizer(const std::string& named, const model::Architecture& config) {
   OpenedTokenizer tokenizer = data::open_tokenizer(named);
   if (tokenizer->vocab_size() > config.vocab) {
     throw UserError(ExitCode::config,
@@ -53,7 +53,7 @@ OpenedTokenizer named_tokenizer(const std::string& named, const model::ModelConf
 
 /// The tokenizer of the data that the model was trained on, as far as its run file says; none, and
 /// why. A run on token files without a record may have kept the default, which then is another one.
-OpenedTokenizer trained_tokenizer(const std::string& named, const model::ModelConfig& config,
+OpenedTokenizer trained_tokenizer(const std::string& named, const model::Architecture& config,
                                   std::string& why_none) {
   if (named == runfile::unknown_tokenizer_name) {
     why_none = "the model was imported without one, or its token files have no record";
@@ -75,7 +75,7 @@ OpenedTokenizer trained_tokenizer(const std::string& named, const model::ModelCo
 
 interchange::HfTokenizer tokenizer_for(const ExportRequest& request,
                                        const io::Checkpoint& checkpoint,
-                                       const model::ModelConfig& config) {
+                                       const model::Architecture& config) {
   if (request.format != "hf" || request.tokenizer == "none") {
     return {};
   }
@@ -99,7 +99,7 @@ interchange::HfTokenizer tokenizer_for(const ExportRequest& request,
   }
 }
 
-interchange::ExportPlan plan_of(const ExportRequest& request, const model::ModelConfig& config,
+interchange::ExportPlan plan_of(const ExportRequest& request, const model::Architecture& config,
                                 const interchange::HfTokenizer& tokenizer) {
   const interchange::ExportOptions options{
       .dtype = *dtype_from_name(request.dtype),
@@ -134,7 +134,7 @@ ExitCode export_model(const ExportRequest& request) {
   program::Progress progress(request.dry_run ? "none" : request.progress, "exported");
   io::CheckpointSource source(open(request.from));
   const io::Checkpoint& checkpoint = source.checkpoint();
-  const model::ModelConfig config = interchange::model_of(checkpoint);
+  const model::Architecture config = interchange::model_of(checkpoint);
   const interchange::HfTokenizer tokenizer = tokenizer_for(request, checkpoint, config);
   const interchange::ExportPlan plan = plan_of(request, config, tokenizer);
   if (request.dry_run) {

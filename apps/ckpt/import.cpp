@@ -51,7 +51,7 @@ interchange::ForeignModel open_model(const ImportRequest& request) {
 }
 
 /// Its name holds in any working directory. @throws UserError when it is another model's
-train::TokenMaker checked(const data::Tokenizer& tokenizer, const model::ModelConfig& config) {
+train::TokenMaker checked(const data::Tokenizer& tokenizer, const model::Architecture& config) {
   const std::string name = tokenizer.files().name();
   if (tokenizer.vocab_size() > config.vocab) {
     throw UserError(
@@ -68,7 +68,7 @@ train::TokenMaker checked(const data::Tokenizer& tokenizer, const model::ModelCo
 
 /// What the user says, else the file of the folder that can be used.
 std::optional<train::TokenMaker> tokenizer_of(const ImportRequest& request,
-                                              const model::ModelConfig& config) {
+                                              const model::Architecture& config) {
   if (!request.tokenizer.empty()) {
     return checked(*data::open_tokenizer(request.tokenizer), config);
   }
@@ -86,7 +86,7 @@ std::optional<train::TokenMaker> tokenizer_of(const ImportRequest& request,
 }
 
 /// With the tokenizer's identity, so that it is known when its files have changed.
-io::CheckpointScalars scalars_of(const model::ModelConfig& config,
+io::CheckpointScalars scalars_of(const model::Architecture& config,
                                  const std::optional<train::TokenMaker>& tokenizer) {
   io::CheckpointScalars scalars =
       interchange::scalars_of(config, tokenizer ? tokenizer->tokenizer : "");
@@ -96,7 +96,7 @@ io::CheckpointScalars scalars_of(const model::ModelConfig& config,
   return scalars;
 }
 
-void print_model(const model::ModelConfig& config) {
+void print_model(const model::Architecture& config) {
   program::print(
       "model  {}: {} layers, hidden {}, heads {}, kv_heads {}, ffn {}, vocab {}, context {}\n",
       family_name(config), config.layers, config.hidden, config.attention.heads,

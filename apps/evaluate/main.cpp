@@ -125,7 +125,7 @@ ExitCode evaluate(const Arguments& arguments, int argc, char** argv) {
   }
   const auto checkpoint = train::open_named_checkpoint(arguments.checkpoint, mpi.world());
   const fourfold::runfile::RunConfig config = train::saved_config(checkpoint);
-  const fourfold::model::ModelConfig& shape = config.model;
+  const fourfold::model::Architecture& shape = config.model;
   const fourfold::data::TokenDataset dataset(
       arguments.data, {.context = shape.context,
                        .vocab = shape.vocab,

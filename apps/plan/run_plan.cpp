@@ -45,7 +45,7 @@ schedule::StageLayout lay_out(const runfile::EffectiveConfig& effective,
 }
 
 /// "embedding, layers 0-7": layers as in the names of tensors.
-std::string units_text(const model::Units& units, const model::ModelConfig& config) {
+std::string units_text(const model::Units& units, const model::Architecture& config) {
   const int head = static_cast<int>(config.layers) + 1;
   std::string text;
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
@@ -65,7 +65,7 @@ std::string units_text(const model::Units& units, const model::ModelConfig& conf
   return text;
 }
 
-std::string units_text(const std::vector<model::Units>& chunks, const model::ModelConfig& config) {
+std::string units_text(const std::vector<model::Units>& chunks, const model::Architecture& config) {
   std::vector<std::string> texts;
   for (const model::Units& units : chunks) {
     texts.push_back(units_text(units, config));

@@ -18,7 +18,7 @@ constexpr std::array states{io::TensorState::master, io::TensorState::exp_avg,
 
 runfile::RunConfig run_of(double state_gib) {
   runfile::RunConfig run;
-  model::ModelConfig& config = run.model;
+  model::Architecture& config = run.model;
   set_family(config, model::Family::llama);
   config.layers = 8;
   config.hidden = 1024;

@@ -37,8 +37,8 @@ struct Options {
 };
 
 /// A llama whose masters and two moments are about so large.
-model::ModelConfig model_of(double state_gib) {
-  model::ModelConfig config;
+model::Architecture model_of(double state_gib) {
+  model::Architecture config;
   set_family(config, model::Family::llama);
   config.layers = 8;
   config.hidden = 1024;
@@ -78,7 +78,7 @@ struct Result {
 };
 
 Result measure(const Options& options, runfile::StateTier where) {
-  const model::ModelConfig config = model_of(options.state_gib);
+  const model::Architecture config = model_of(options.state_gib);
   const std::vector<model::ParameterSpec> table = model::parameter_table(config);
   std::vector<Box> boxes;
   for (const model::ParameterSpec& spec : table) {

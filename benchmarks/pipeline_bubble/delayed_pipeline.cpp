@@ -24,8 +24,8 @@ constexpr std::int64_t layers_per_rank = 4;
 constexpr std::int64_t tokens = 16;
 constexpr int steps = 3;
 
-model::ModelConfig tiny_model(int ranks) {
-  model::ModelConfig config;
+model::Architecture tiny_model(int ranks) {
+  model::Architecture config;
   config.layers = layers_per_rank * ranks;
   config.hidden = 16;
   config.attention.heads = 2;
@@ -94,7 +94,7 @@ class DelayedPipeline {
 
  private:
   const std::function<void(model::Stage&, int)> nobody_ = [](model::Stage&, int) {};
-  model::ModelConfig config_;
+  model::Architecture config_;
   schedule::StageLayout layout_;
   device::Arena arena_;
   model::Parameters parameters_;

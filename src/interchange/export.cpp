@@ -73,7 +73,7 @@ std::string index_of(const std::vector<ForeignFile>& files, DType dtype) {
                                  value, needs));
 }
 
-void refuse_unlike_llmc(const model::ModelConfig& config, DType dtype) {
+void refuse_unlike_llmc(const model::Architecture& config, DType dtype) {
   if (family_of(config) != model::Family::gpt2) {
     unlike_llmc("model.family", std::string(family_name(config)), "its models are gpt2");
   }
@@ -126,14 +126,14 @@ void refuse_existing(const std::filesystem::path& path) {
 
 /// Transformers splits text in Qwen 2's way for every folder of that model type, whatever the files
 /// of the tokenizer say (5.24).
-bool is_split_otherwise(const model::ModelConfig& config, const HfTokenizer& tokenizer) {
+bool is_split_otherwise(const model::Architecture& config, const HfTokenizer& tokenizer) {
   constexpr std::string_view qwen2s = R"(|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*)";
   const auto file = std::ranges::find(tokenizer.files, "tokenizer.json", &HfTokenizer::File::name);
   return config.attention.qkv_bias && file != tokenizer.files.end() &&
          file->contents.find(qwen2s) == std::string::npos;
 }
 
-std::vector<std::string> hf_notes(const model::ModelConfig& config, std::int64_t vocab_rows,
+std::vector<std::string> hf_notes(const model::Architecture& config, std::int64_t vocab_rows,
                                   const HfTokenizer& tokenizer) {
   std::vector<std::string> notes;
   if (vocab_rows > config.vocab) {
@@ -161,7 +161,7 @@ std::int64_t ExportPlan::bytes() const {
   return sum;
 }
 
-ExportPlan plan_hf_export(const model::ModelConfig& config, const ExportOptions& options,
+ExportPlan plan_hf_export(const model::Architecture& config, const ExportOptions& options,
                           const HfTokenizer& tokenizer) {
   const std::int64_t multiple = options.vocab_multiple == 0 ? 1 : options.vocab_multiple;
   const TableRows rows{.vocab = padded(config.vocab, multiple), .positions = config.context};
@@ -188,7 +188,7 @@ ExportPlan plan_hf_export(const model::ModelConfig& config, const ExportOptions&
   return plan;
 }
 
-ExportPlan plan_llmc_export(const model::ModelConfig& config, const ExportOptions& options) {
+ExportPlan plan_llmc_export(const model::Architecture& config, const ExportOptions& options) {
   refuse_unlike_llmc(config, options.dtype);
   const std::int64_t multiple = options.vocab_multiple == 0 ? 128 : options.vocab_multiple;
   const io::LlmcSizes sizes{.context = config.context,
@@ -209,8 +209,8 @@ ExportPlan plan_llmc_export(const model::ModelConfig& config, const ExportOption
   return plan;
 }
 
-model::ModelConfig model_of(const io::Checkpoint& checkpoint) {
-  const model::ModelConfig config =
+model::Architecture model_of(const io::Checkpoint& checkpoint) {
+  const model::Architecture config =
       runfile::parse_saved_config(checkpoint.scalars().text(runfile::config_text_name),
                                   (checkpoint.path() / runfile::config_text_name).string())
           .model.resolved();

@@ -77,7 +77,7 @@ void read_gpt2(const Members& members, HfModel& model) {
   members.require_flag("scale_attn_weights", true, "scaled attention");
   members.require_flag("scale_attn_by_inverse_layer_idx", false, "equal scales in all layers");
   members.require_flag("add_cross_attention", false, "self-attention");
-  model::ModelConfig& config = model.config;
+  model::Architecture& config = model.config;
   set_family(config, model::Family::gpt2);
   config.vocab = members.size("vocab_size");
   config.context = members.size_of({"n_positions", "max_position_embeddings", "n_ctx"});
@@ -125,7 +125,7 @@ void read_llama(const Members& members, bool is_qwen2, HfModel& model) {
   members.require_flag("mlp_bias", false, "feed-forward layers without biases");
   members.require_flag("is_causal", true, "attention to what came before");
   refuse_sliding_windows(members);
-  model::ModelConfig& config = model.config;
+  model::Architecture& config = model.config;
   set_family(config, model::Family::llama);
   config.attention.qkv_bias = is_qwen2;
   config.vocab = members.size("vocab_size");

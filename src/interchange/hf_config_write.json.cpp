@@ -33,7 +33,7 @@ const char* torch_name(DType dtype) {
                                  key, value, needs));
 }
 
-void refuse_unlike_gpt2(const model::ModelConfig& config) {
+void refuse_unlike_gpt2(const model::Architecture& config) {
   if (config.attention.kv_heads != config.attention.heads) {
     refuse("kv_heads", config.attention.kv_heads,
            format_message("GPT2LMHeadModel has as many as heads, {}", config.attention.heads));
@@ -45,7 +45,7 @@ void refuse_unlike_gpt2(const model::ModelConfig& config) {
   }
 }
 
-void add_gpt2(const model::ModelConfig& config, ordered_json& json) {
+void add_gpt2(const model::Architecture& config, ordered_json& json) {
   refuse_unlike_gpt2(config);
   json["n_positions"] = config.context;
   json["n_embd"] = config.hidden;
@@ -61,7 +61,7 @@ void add_gpt2(const model::ModelConfig& config, ordered_json& json) {
 }
 
 /// The keys of transformers 4, which 5 reads too.
-void add_rope(const model::ModelConfig& config, ordered_json& json) {
+void add_rope(const model::Architecture& config, ordered_json& json) {
   const model::RopeScaling& scaling = config.positions.rope_scaling;
   json["rope_theta"] = config.positions.rope_theta;
   json["rope_scaling"] = nullptr;
@@ -77,7 +77,7 @@ void add_rope(const model::ModelConfig& config, ordered_json& json) {
   json["rope_scaling"] = std::move(object);
 }
 
-void add_llama(const model::ModelConfig& config, ordered_json& json) {
+void add_llama(const model::Architecture& config, ordered_json& json) {
   if (!config.attention.qkv_bias && config.hidden % config.attention.heads != 0) {
     refuse(
         "heads", config.attention.heads,
@@ -118,7 +118,7 @@ std::string hf_generation_config_json(const SpecialTokens& special) {
   return json_text(json, 2) + "\n";
 }
 
-std::string hf_config_json(const model::ModelConfig& config, std::int64_t vocab_rows, DType dtype,
+std::string hf_config_json(const model::Architecture& config, std::int64_t vocab_rows, DType dtype,
                            const SpecialTokens& special) {
   FOURFOLD_EXPECT(vocab_rows >= config.vocab);
   const bool is_gpt2 = family_of(config) == model::Family::gpt2;

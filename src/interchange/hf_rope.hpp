@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <fourfold/model/model_config.hpp>
+#include <fourfold/model/architecture.hpp>
 
 namespace fourfold::interchange {
 
@@ -12,6 +12,6 @@ class Members;
 /// 4 has rope_theta and rope_scaling; a file that was edited may have all, which must agree then.
 /// @pre config.context is filled in
 /// @throws UserError (config) naming key and value, or both places of a contradiction
-void read_rope(const Members& members, model::ModelConfig& config);
+void read_rope(const Members& members, model::Architecture& config);
 
 }  // namespace fourfold::interchange

@@ -81,7 +81,7 @@ double read_rope_theta(const Members& members) {
 
 }  // namespace
 
-void read_rope(const Members& members, model::ModelConfig& config) {
+void read_rope(const Members& members, model::Architecture& config) {
   config.positions.rope_theta = read_rope_theta(members);
   if (members.number("partial_rotary_factor", 1) != 1) {
     members.not_computed("partial_rotary_factor", "rotary positions of whole heads");

@@ -16,7 +16,7 @@ namespace {
 /// Writes the table of one model, in the order of its layers.
 class Table {
  public:
-  Table(const model::ModelConfig& config, const TableRows& rows)
+  Table(const model::Architecture& config, const TableRows& rows)
       : config_(config),
         rows_(rows),
         query_(config.attention.heads * config.attention.head_dim),
@@ -111,7 +111,7 @@ class Table {
     tensors_.push_back(std::move(bias));
   }
 
-  const model::ModelConfig& config_;
+  const model::Architecture& config_;
   TableRows rows_;
   std::int64_t query_;
   std::int64_t key_;
@@ -120,7 +120,7 @@ class Table {
 
 }  // namespace
 
-std::vector<ForeignTensor> hf_tensors(const model::ModelConfig& config, const TableRows& rows) {
+std::vector<ForeignTensor> hf_tensors(const model::Architecture& config, const TableRows& rows) {
   Table table(config, rows);
   return family_of(config) == model::Family::gpt2 ? table.gpt2() : table.llama();
 }

@@ -42,7 +42,7 @@ void cut(std::int64_t& rows, std::int64_t wanted, const char* option, const char
   rows = wanted > 0 ? wanted : rows;
 }
 
-void cut(model::ModelConfig& config, const ImportOptions& options) {
+void cut(model::Architecture& config, const ImportOptions& options) {
   cut(config.vocab, options.vocab, "--vocab", "rows");
   cut(config.context, options.context, "--context", "positions");
 }
@@ -118,7 +118,7 @@ std::optional<std::int64_t> layer_of(std::string_view name) {
 }
 
 /// The number of blocks is in config.json and in the names of tensors.
-void refuse_more_layers(const std::filesystem::path& path, const model::ModelConfig& config,
+void refuse_more_layers(const std::filesystem::path& path, const model::Architecture& config,
                         std::span<const std::string> others) {
   for (const std::string& name : others) {
     if (const auto layer = layer_of(name); layer && *layer >= config.layers) {
@@ -137,7 +137,7 @@ void refuse_more_layers(const std::filesystem::path& path, const model::ModelCon
 /// What is in the files must be what the model has: a head that is left out would make another
 /// model without a word.
 void refuse_others(const io::SafetensorsFolder& folder, const std::filesystem::path& path,
-                   const model::ModelConfig& config, const std::set<std::string>& used) {
+                   const model::Architecture& config, const std::set<std::string>& used) {
   std::vector<std::string> others;
   for (const io::StoredArray& array : folder.arrays()) {
     const bool is_head = array.name() == "lm_head.weight" && config.tie_embeddings;
@@ -216,7 +216,7 @@ ForeignModel open_hf(const std::filesystem::path& folder, const ImportOptions& o
 ForeignModel open_llmc(const std::filesystem::path& file, const ImportOptions& options) {
   const io::LlmcCheckpoint checkpoint(file);
   const io::LlmcSizes& sizes = checkpoint.sizes();
-  model::ModelConfig config;
+  model::Architecture config;
   set_family(config, model::Family::gpt2);
   config.layers = sizes.layers;
   config.hidden = sizes.hidden;
@@ -232,7 +232,7 @@ ForeignModel open_llmc(const std::filesystem::path& file, const ImportOptions& o
   return result;
 }
 
-std::vector<io::TensorLayout> layouts_of(const model::ModelConfig& config) {
+std::vector<io::TensorLayout> layouts_of(const model::Architecture& config) {
   std::vector<io::TensorLayout> layouts;
   for (const model::ParameterSpec& spec : model::parameter_table(config)) {
     layouts.push_back(io::TensorLayout::replicated({spec.name, io::TensorState::master}, DType::f32,
@@ -241,7 +241,7 @@ std::vector<io::TensorLayout> layouts_of(const model::ModelConfig& config) {
   return layouts;
 }
 
-io::CheckpointScalars scalars_of(const model::ModelConfig& config, const std::string& tokenizer) {
+io::CheckpointScalars scalars_of(const model::Architecture& config, const std::string& tokenizer) {
   runfile::RunConfig run;
   run.model = config;
   run.data.tokenizer = tokenizer.empty() ? runfile::unknown_tokenizer_name : tokenizer;

@@ -49,7 +49,7 @@ void add_layers(ForeignTensor& tensor, const std::vector<std::string_view>& name
 
 }  // namespace
 
-std::vector<ForeignTensor> llmc_tensors(const model::ModelConfig& config,
+std::vector<ForeignTensor> llmc_tensors(const model::Architecture& config,
                                         const io::LlmcSizes& sizes) {
   FOURFOLD_EXPECT(sizes.layers == config.layers && sizes.hidden == config.hidden);
   FOURFOLD_EXPECT(sizes.vocab >= config.vocab && sizes.context >= config.context);

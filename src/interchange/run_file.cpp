@@ -39,7 +39,7 @@ std::string value_of(const runfile::RunKey& key, const runfile::RunConfig& confi
 
 }  // namespace
 
-std::string run_file_of(const model::ModelConfig& model, const std::string& tokenizer,
+std::string run_file_of(const model::Architecture& model, const std::string& tokenizer,
                         const std::filesystem::path& step, const std::filesystem::path& file) {
   runfile::RunConfig config;
   config.model = model;

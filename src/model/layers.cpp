@@ -161,7 +161,7 @@ void Linear::backward_weight(ConstTensorView x_NI, ConstTensorView dy_NO,
   });
 }
 
-Norm::Norm(const ModelConfig& config, const Parameters& parameters, const std::string& prefix)
+Norm::Norm(const Architecture& config, const Parameters& parameters, const std::string& prefix)
     : weight_(&parameters.at(prefix + ".weight")),
       bias_(parameters.find(prefix + ".bias")),
       epsilon_(static_cast<float>(config.norm.epsilon)) {

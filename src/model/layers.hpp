@@ -9,7 +9,7 @@
 
 #include <fourfold/base/tensor_view.hpp>
 #include <fourfold/device/stream.hpp>
-#include <fourfold/model/model_config.hpp>
+#include <fourfold/model/architecture.hpp>
 #include <fourfold/model/parameters.hpp>
 
 #include <cstdint>
@@ -80,7 +80,7 @@ struct NormStatistics {
 /// layer_norm or rms_norm.
 class Norm {
  public:
-  Norm(const ModelConfig& config, const Parameters& parameters, const std::string& prefix);
+  Norm(const Architecture& config, const Parameters& parameters, const std::string& prefix);
 
   void forward(ConstTensorView x_RD, TensorView y_RD, const NormStatistics& statistics,
                device::StreamRef stream) const;

@@ -5,7 +5,7 @@
 
 namespace fourfold::model {
 
-LocalSizes local_sizes(const ModelConfig& config, std::span<const ParameterSpec> table,
+LocalSizes local_sizes(const Architecture& config, std::span<const ParameterSpec> table,
                        std::span<const Box> boxes) {
   FOURFOLD_EXPECT(table.size() == boxes.size());
   LocalSizes sizes{config.attention.heads,

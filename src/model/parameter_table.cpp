@@ -18,7 +18,7 @@ constexpr float base_std = 0.02F;
 /// Writes the specs of one model, unit after unit.
 class Table {
  public:
-  explicit Table(const ModelConfig& config)
+  explicit Table(const Architecture& config)
       : config_(config),
         residual_std_(
             static_cast<float>(0.02 / std::sqrt(2.0 * static_cast<double>(config.layers)))) {}
@@ -142,7 +142,7 @@ class Table {
             .unit = unit_};
   }
 
-  const ModelConfig& config_;
+  const Architecture& config_;
   float residual_std_;
   int unit_ = 0;
   std::vector<ParameterSpec> specs_;
@@ -150,15 +150,16 @@ class Table {
 
 }  // namespace
 
-Units all_units(const ModelConfig& config) {
+Units all_units(const Architecture& config) {
   return {0, static_cast<int>(config.layers) + 2};
 }
 
-std::vector<ParameterSpec> parameter_table(const ModelConfig& config) {
+std::vector<ParameterSpec> parameter_table(const Architecture& config) {
   return Table(config).write();
 }
 
-std::vector<ParameterSpec> parameter_table(const ModelConfig& config, std::span<const Units> held) {
+std::vector<ParameterSpec> parameter_table(const Architecture& config,
+                                           std::span<const Units> held) {
   const int head = all_units(config).end - 1;
   int behind = 0;
   for (const Units& units : held) {
@@ -180,7 +181,7 @@ std::vector<ParameterSpec> parameter_table(const ModelConfig& config, std::span<
   return result;
 }
 
-std::vector<ParameterSpec> parameter_table(const ModelConfig& config, Units units) {
+std::vector<ParameterSpec> parameter_table(const Architecture& config, Units units) {
   return parameter_table(config, std::span(&units, 1));
 }
 

@@ -18,8 +18,8 @@ namespace {
 
 constexpr std::array families{Family::gpt2, Family::llama};
 
-ModelConfig gpt2(std::int64_t layers, std::int64_t hidden, std::int64_t heads) {
-  ModelConfig config;
+Architecture gpt2(std::int64_t layers, std::int64_t hidden, std::int64_t heads) {
+  Architecture config;
   set_family(config, Family::gpt2);
   config.layers = layers;
   config.hidden = hidden;
@@ -34,8 +34,8 @@ struct LlamaShape {
   double scaling_factor = 0;  ///< 0: none; else llama3 scaling
 };
 
-ModelConfig llama(const LlamaShape& shape) {
-  ModelConfig config;
+Architecture llama(const LlamaShape& shape) {
+  Architecture config;
   set_family(config, Family::llama);
   config.layers = shape.layers;
   config.hidden = shape.hidden;
@@ -52,8 +52,8 @@ ModelConfig llama(const LlamaShape& shape) {
   return config.resolved();
 }
 
-const std::vector<std::pair<std::string, ModelConfig>>& presets() {
-  static const std::vector<std::pair<std::string, ModelConfig>> all{
+const std::vector<std::pair<std::string, Architecture>>& presets() {
+  static const std::vector<std::pair<std::string, Architecture>> all{
       {"gpt2-124m", gpt2(12, 768, 12)},
       {"gpt2-350m", gpt2(24, 1024, 16)},
       {"gpt2-774m", gpt2(36, 1280, 20)},
@@ -73,7 +73,7 @@ std::string_view name(Family family) noexcept {
   return family == Family::gpt2 ? "gpt2" : "llama";
 }
 
-void set_family(ModelConfig& config, Family family) {
+void set_family(Architecture& config, Family family) {
   using Activation = FeedForwardTraits::Activation;
   const bool is_gpt2 = family == Family::gpt2;
   config.norm.kind = is_gpt2 ? NormTraits::Kind::layer : NormTraits::Kind::rms;
@@ -83,9 +83,9 @@ void set_family(ModelConfig& config, Family family) {
   config.biases = is_gpt2;
 }
 
-std::optional<Family> family_of(const ModelConfig& config) {
+std::optional<Family> family_of(const Architecture& config) {
   for (const Family family : families) {
-    ModelConfig with_traits = config;
+    Architecture with_traits = config;
     set_family(with_traits, family);
     if (with_traits == config) {
       return family;
@@ -94,7 +94,7 @@ std::optional<Family> family_of(const ModelConfig& config) {
   return std::nullopt;
 }
 
-std::string_view family_name(const ModelConfig& config) {
+std::string_view family_name(const Architecture& config) {
   const auto family = family_of(config);
   return family ? name(*family) : "decoder";
 }
@@ -110,7 +110,7 @@ const std::vector<std::string>& preset_names() {
   return names;
 }
 
-ModelConfig preset(std::string_view preset_name) {
+Architecture preset(std::string_view preset_name) {
   for (const auto& [known, config] : presets()) {
     if (known == preset_name) {
       return config;

@@ -27,7 +27,7 @@ double llama3_frequency(double frequency, const RopeScaling& scaling) {
 
 }  // namespace
 
-std::vector<double> rotary_frequencies(const ModelConfig& config) {
+std::vector<double> rotary_frequencies(const Architecture& config) {
   std::vector<double> frequencies(static_cast<std::size_t>(config.attention.head_dim / 2));
   for (std::size_t i = 0; i < frequencies.size(); ++i) {
     const double exponent =
@@ -43,7 +43,7 @@ std::vector<double> rotary_frequencies(const ModelConfig& config) {
   return frequencies;
 }
 
-std::vector<float> rotary_table(const ModelConfig& config) {
+std::vector<float> rotary_table(const Architecture& config) {
   const std::vector<double> frequencies = rotary_frequencies(config);
   std::vector<float> table;
   table.reserve(static_cast<std::size_t>(config.context * config.attention.head_dim));

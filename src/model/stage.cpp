@@ -18,7 +18,7 @@
 namespace fourfold::model {
 namespace {
 
-LocalSizes local_sizes(const ModelConfig& config, const Parameters& parameters) {
+LocalSizes local_sizes(const Architecture& config, const Parameters& parameters) {
   std::vector<ParameterSpec> table;
   std::vector<Box> boxes;
   for (const Parameter& parameter : parameters) {
@@ -36,7 +36,7 @@ bool in_tiles(const Parameters& parameters) {
 }  // namespace
 
 struct Stage::Impl {
-  Impl(const ModelConfig& config_in, Units units, const Parameters& parameters, Seams& seams_in,
+  Impl(const Architecture& config_in, Units units, const Parameters& parameters, Seams& seams_in,
        device::Arena& arena, const StageOptions& options, device::Arena* host);
 
   void fill_rotary_table() const;
@@ -91,7 +91,7 @@ struct Stage::Impl {
     return slot(index).residual_RD[place].rows(0, pass(index).residual.count);
   }
 
-  ModelConfig config;
+  Architecture config;
   StageShape shape;
   Seams& seams;
   StageMemory memory;
@@ -102,7 +102,7 @@ struct Stage::Impl {
   std::vector<Pass> passes;  // of each slot: what its forward pass was about
 };
 
-Stage::Impl::Impl(const ModelConfig& config_in, Units units, const Parameters& parameters,
+Stage::Impl::Impl(const Architecture& config_in, Units units, const Parameters& parameters,
                   Seams& seams_in, device::Arena& arena, const StageOptions& options,
                   device::Arena* host)
     : config(config_in),
@@ -406,7 +406,7 @@ void Stage::Impl::embedding_weight(int index, Gradients state, device::StreamRef
   seams.gradients_ready(0, state, stream);
 }
 
-Stage::Stage(const ModelConfig& config, Units units, const Parameters& parameters, Seams& seams,
+Stage::Stage(const Architecture& config, Units units, const Parameters& parameters, Seams& seams,
              device::Arena& arena, const StageOptions& options, device::Arena* host)
     : impl_(std::make_unique<Impl>(config, units, parameters, seams, arena, options, host)) {}
 Stage::~Stage() = default;

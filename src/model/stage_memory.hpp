@@ -23,7 +23,7 @@ namespace fourfold::model {
 
 /// Sizes of a stage on this rank.
 struct StageShape {
-  const ModelConfig& config;
+  const Architecture& config;
   Units units;
   LocalSizes sizes;
   DType compute = DType::f32;

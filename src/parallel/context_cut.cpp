@@ -27,7 +27,7 @@ bool heads_divide(std::int64_t heads, std::int64_t kv_heads, int cp) {
 
 /// What is to be cut.
 struct Cut {
-  const model::ModelConfig& config;
+  const model::Architecture& config;
   ContextMode mode;
   int tp;
 
@@ -124,7 +124,7 @@ std::span<const ChunkProduct> chunk_products(int rank, int key_rank) {
   return key_rank < rank ? std::span<const ChunkProduct>(keys_of_lower) : keys_of_higher;
 }
 
-void validate_context_cut(const model::ModelConfig& config, ContextMode mode, int cp, int tp) {
+void validate_context_cut(const model::Architecture& config, ContextMode mode, int cp, int tp) {
   FOURFOLD_EXPECT(cp >= 1 && tp >= 1);
   if (cp == 1) {
     return;

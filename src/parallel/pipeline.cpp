@@ -58,7 +58,7 @@ struct Pipeline::Step {
   }
 };
 
-Pipeline::Pipeline(const model::ModelConfig& config, const schedule::StageLayout& layout,
+Pipeline::Pipeline(const model::Architecture& config, const schedule::StageLayout& layout,
                    comm::Communicator& pp, const model::Parameters& parameters, model::Seams& seams,
                    device::Arena& arena, model::StageOptions options, device::Arena* host,
                    GraphsOf graphs)

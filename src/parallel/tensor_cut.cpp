@@ -15,12 +15,12 @@ namespace fourfold::parallel {
 namespace {
 
 /// A model of `heads` and `kv_heads` can be cut into tp parts by heads.
-bool heads_divide(const model::ModelConfig& config, int tp) {
+bool heads_divide(const model::Architecture& config, int tp) {
   return config.attention.heads % tp == 0 &&
          (config.attention.kv_heads % tp == 0 || tp % config.attention.kv_heads == 0);
 }
 
-std::string degrees_that_work(const model::ModelConfig& config) {
+std::string degrees_that_work(const model::Architecture& config) {
   const std::int64_t most =
       std::min({config.attention.heads, config.feed_forward.width, config.vocab, config.context});
   std::string text;
@@ -73,7 +73,7 @@ bool gradient_is_partial(const model::ParameterSpec& spec, const TensorShard& sh
          (spec.partial == model::PartialGradient::over_rows && sequence_parallel);
 }
 
-bool blocks_are_cut_alike(const model::ModelConfig& config, int tp) {
+bool blocks_are_cut_alike(const model::Architecture& config, int tp) {
   return config.feed_forward.width % tp == 0;
 }
 
@@ -86,7 +86,7 @@ std::vector<Box> tensor_boxes(const std::vector<model::ParameterSpec>& table, in
   return boxes;
 }
 
-void validate_tensor_cut(const model::ModelConfig& config, int tp) {
+void validate_tensor_cut(const model::Architecture& config, int tp) {
   FOURFOLD_EXPECT(tp >= 1);
   if (!heads_divide(config, tp)) {
     throw UserError(

@@ -19,7 +19,8 @@ model::MatrixMemory in_turn_if(bool in_turn) {
 
 }  // namespace
 
-model::ParameterMemory parameter_memory(const ZeroOptions& zero, const model::ModelConfig& config) {
+model::ParameterMemory parameter_memory(const ZeroOptions& zero,
+                                        const model::Architecture& config) {
   return {.weights = in_turn_if(zero.gather_in_turn),
           .gradients = in_turn_if(zero.reduce_each_micro_batch),
           .masters = is_whole(zero),

@@ -17,7 +17,7 @@
 namespace fourfold::runfile {
 namespace {
 
-bool same_tensors(const model::ModelConfig& a, const model::ModelConfig& b) {
+bool same_tensors(const model::Architecture& a, const model::Architecture& b) {
   return std::ranges::equal(model::parameter_table(a), model::parameter_table(b),
                             [](const model::ParameterSpec& x, const model::ParameterSpec& y) {
                               return x.name == y.name && x.shape == y.shape;
@@ -47,8 +47,8 @@ std::vector<ConfigChange> model_changes(const RunConfig& before, const RunConfig
 
 }  // namespace
 
-std::vector<ConfigChange> refuse_other_model(const model::ModelConfig& before,
-                                             const model::ModelConfig& after,
+std::vector<ConfigChange> refuse_other_model(const model::Architecture& before,
+                                             const model::Architecture& after,
                                              std::span<const std::string> allowed,
                                              const std::string& checkpoint) {
   std::ranges::for_each(allowed, allowed_key);

@@ -230,7 +230,7 @@ const Entry* chosen_preset(const std::vector<Entry>& entries) {
 
 /// Where a preset has a key/value head for each head, heads that a person wrote have one too.
 void follow_heads(EffectiveConfig& effective, const std::string& preset) {
-  const model::ModelConfig shape = model::preset(preset);
+  const model::Architecture shape = model::preset(preset);
   const auto is_written = [&](const char* key) { return !effective.origins[key].where().empty(); };
   if (shape.attention.kv_heads == shape.attention.heads && is_written("model.heads") &&
       !is_written("model.kv_heads")) {
@@ -270,7 +270,7 @@ void begin_with_model_of_checkpoint(const std::vector<Entry>& entries,
   if (!model_of || (has_table && has_vocab) || checkpoint.resume == "never") {
     return;
   }
-  std::optional<model::ModelConfig> found;
+  std::optional<model::Architecture> found;
   try {
     found = model_of(checkpoint);
   } catch (const UserError&) {

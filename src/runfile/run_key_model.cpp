@@ -8,10 +8,10 @@
 namespace fourfold::runfile {
 namespace {
 
+using model::Architecture;
 using model::AttentionTraits;
 using model::Family;
 using model::FeedForwardTraits;
-using model::ModelConfig;
 using model::NormTraits;
 using model::PositionTraits;
 using model::RopeScaling;
@@ -30,7 +30,7 @@ RunField member(auto... path) {
 }
 
 RunField scaling_member(auto path) {
-  return member(&ModelConfig::positions, &PositionTraits::rope_scaling, path);
+  return member(&Architecture::positions, &PositionTraits::rope_scaling, path);
 }
 
 /// The traits that a family has.
@@ -76,7 +76,7 @@ std::vector<RunKey> block_keys() {
   return {
       {.table = table,
        .name = "layers",
-       .field = member(&ModelConfig::layers),
+       .field = member(&Architecture::layers),
        .unit = "blocks",
        .meaning = "Number of transformer blocks.",
        .minimum = 1,
@@ -84,21 +84,21 @@ std::vector<RunKey> block_keys() {
        .on_resume = impossible},
       {.table = table,
        .name = "hidden",
-       .field = member(&ModelConfig::hidden),
+       .field = member(&Architecture::hidden),
        .meaning = "Width of the residual stream.",
        .minimum = 1,
        .maximum = most,
        .on_resume = impossible},
       {.table = table,
        .name = "heads",
-       .field = member(&ModelConfig::attention, &AttentionTraits::heads),
+       .field = member(&Architecture::attention, &AttentionTraits::heads),
        .meaning = "Attention heads.",
        .minimum = 1,
        .maximum = most,
        .on_resume = impossible},
       {.table = table,
        .name = "kv_heads",
-       .field = member(&ModelConfig::attention, &AttentionTraits::kv_heads),
+       .field = member(&Architecture::attention, &AttentionTraits::kv_heads),
        .meaning = "Heads of keys and values; fewer than heads is grouped-query attention.",
        .minimum = 1,
        .maximum = most,
@@ -106,7 +106,7 @@ std::vector<RunKey> block_keys() {
        .on_resume = impossible},
       {.table = table,
        .name = "head_dim",
-       .field = member(&ModelConfig::attention, &AttentionTraits::head_dim),
+       .field = member(&Architecture::attention, &AttentionTraits::head_dim),
        .meaning = "Width of one head.",
        .minimum = 1,
        .maximum = most,
@@ -114,7 +114,7 @@ std::vector<RunKey> block_keys() {
        .on_resume = impossible},
       {.table = table,
        .name = "ffn",
-       .field = member(&ModelConfig::feed_forward, &FeedForwardTraits::width),
+       .field = member(&Architecture::feed_forward, &FeedForwardTraits::width),
        .meaning = "Width inside the feed-forward part.",
        .minimum = 1,
        .maximum = most,
@@ -127,7 +127,7 @@ std::vector<RunKey> token_keys() {
   return {
       {.table = table,
        .name = "vocab",
-       .field = member(&ModelConfig::vocab),
+       .field = member(&Architecture::vocab),
        .unit = "tokens",
        .meaning = "Size of the vocabulary. If you leave it out, and preset too, it is that of the "
                   "checkpoint that the run begins with or goes on from, else what the "
@@ -138,7 +138,7 @@ std::vector<RunKey> token_keys() {
        .on_resume = impossible},
       {.table = table,
        .name = "context",
-       .field = member(&ModelConfig::context),
+       .field = member(&Architecture::context),
        .unit = "tokens",
        .meaning = "Length of a sequence.",
        .minimum = 1,
@@ -146,7 +146,7 @@ std::vector<RunKey> token_keys() {
        .on_resume = impossible},
       {.table = table,
        .name = "tie_embeddings",
-       .field = member(&ModelConfig::tie_embeddings),
+       .field = member(&Architecture::tie_embeddings),
        .meaning = "The language-model head is the token embedding.",
        .on_resume = impossible},
   };
@@ -157,14 +157,14 @@ std::vector<RunKey> detail_keys() {
   return {
       {.table = table,
        .name = "qkv_bias",
-       .field = member(&ModelConfig::attention, &AttentionTraits::qkv_bias),
+       .field = member(&Architecture::attention, &AttentionTraits::qkv_bias),
        .meaning =
            "Biases of the query, key and value products, as Qwen 2 has them; gpt2 always has them.",
        .relevance = llama,
        .on_resume = impossible},
       {.table = table,
        .name = "dropout",
-       .field = member(&ModelConfig::dropout),
+       .field = member(&Architecture::dropout),
        .meaning =
            "Probability of dropping an element of the embeddings and of both residual branches.",
        .minimum = 0,
@@ -172,14 +172,14 @@ std::vector<RunKey> detail_keys() {
        .on_resume = needs_allowance},
       {.table = table,
        .name = "norm_epsilon",
-       .field = member(&ModelConfig::norm, &NormTraits::epsilon),
+       .field = member(&Architecture::norm, &NormTraits::epsilon),
        .meaning = "Added to the variance in the norms.",
        .minimum = 0,
        .above_minimum = true,
        .on_resume = needs_allowance},
       {.table = table,
        .name = "rope_theta",
-       .field = member(&ModelConfig::positions, &PositionTraits::rope_theta),
+       .field = member(&Architecture::positions, &PositionTraits::rope_theta),
        .meaning = "Base of the rotary frequencies.",
        .minimum = 1,
        .above_minimum = true,
@@ -200,7 +200,7 @@ std::vector<RunKey> scaling_keys() {
        .name = "kind",
        .field = named_field<RopeScaling::Kind>(
            {RopeScaling::Kind::none, RopeScaling::Kind::linear, RopeScaling::Kind::llama3},
-           &RunConfig::model, &ModelConfig::positions, &PositionTraits::rope_scaling,
+           &RunConfig::model, &Architecture::positions, &PositionTraits::rope_scaling,
            &RopeScaling::kind),
        .meaning =
            "Stretches rotary frequencies for contexts longer than the model was first trained for.",

@@ -23,7 +23,7 @@ PassFlops flops_of(double weights, double attention, double tokens) {
 }
 
 /// Weights of one block's matrices.
-double block_weights(const model::ModelConfig& config) {
+double block_weights(const model::Architecture& config) {
   const std::int64_t head = config.vocab * config.hidden;
   return static_cast<double>((model::product_parameter_count(config) - head) / config.layers);
 }
@@ -41,7 +41,7 @@ std::pair<double, double> unevenness(std::int64_t layers, std::int64_t others, s
 }
 
 /// Layers of every stage, by cost. @pre 2 <= stages <= layers
-std::vector<std::int64_t> layers_by_cost(const model::ModelConfig& config, std::int64_t stages) {
+std::vector<std::int64_t> layers_by_cost(const model::Architecture& config, std::int64_t stages) {
   const int head_unit = static_cast<int>(config.layers) + 1;
   const double layer = pass_flops(config, {1, 2}, config.context).sum();
   const double head = pass_flops(config, {head_unit, head_unit + 1}, config.context).sum() / layer;
@@ -78,7 +78,8 @@ std::string remedy(std::int64_t layers, const LayerSplit& split) {
 }
 
 /// @param least  layers that are enough
-void require_layers(const model::ModelConfig& config, const LayerSplit& split, std::int64_t least) {
+void require_layers(const model::Architecture& config, const LayerSplit& split,
+                    std::int64_t least) {
   if (config.layers >= least) {
     return;
   }
@@ -121,7 +122,7 @@ std::vector<std::int64_t> nearest_fit(std::vector<std::int64_t> layers, std::int
 }
 
 /// What to write instead of a mesh.stage_layers that does not fit.
-std::string fitting_list(const model::ModelConfig& config, const LayerSplit& split) {
+std::string fitting_list(const model::Architecture& config, const LayerSplit& split) {
   constexpr std::int64_t most_numbers = 64;  // that a person would read
   constexpr std::int64_t most_layers = 10000;
   const std::int64_t stages = std::int64_t{split.stages} * split.chunks;
@@ -135,7 +136,7 @@ std::string fitting_list(const model::ModelConfig& config, const LayerSplit& spl
                      leave_out);
 }
 
-void require_fit(const model::ModelConfig& config, const LayerSplit& split) {
+void require_fit(const model::Architecture& config, const LayerSplit& split) {
   const std::vector<std::int64_t>& layers = split.stage_layers;
   const std::int64_t stages = std::int64_t{split.stages} * split.chunks;
   require_layers(config, split, std::max<std::int64_t>(stages - 2, 0));
@@ -167,7 +168,7 @@ void require_fit(const model::ModelConfig& config, const LayerSplit& split) {
 
 }  // namespace
 
-PassFlops pass_flops(const model::ModelConfig& config, model::Units units, std::int64_t tokens) {
+PassFlops pass_flops(const model::Architecture& config, model::Units units, std::int64_t tokens) {
   const int head = static_cast<int>(config.layers) + 1;
   FOURFOLD_EXPECT(0 <= units.begin && units.begin <= units.end && units.end <= head + 1);
   const int blocks = std::max(std::min(units.end, head) - std::max(units.begin, 1), 0);
@@ -178,7 +179,7 @@ PassFlops pass_flops(const model::ModelConfig& config, model::Units units, std::
                   static_cast<double>(tokens));
 }
 
-std::vector<model::Units> split_layers(const model::ModelConfig& config, const LayerSplit& split) {
+std::vector<model::Units> split_layers(const model::Architecture& config, const LayerSplit& split) {
   FOURFOLD_EXPECT(split.stages >= 1 && split.chunks >= 1);
   const std::int64_t stages = std::int64_t{split.stages} * split.chunks;
   std::vector<std::int64_t> layers = split.stage_layers;

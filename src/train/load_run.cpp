@@ -57,7 +57,7 @@ runfile::EffectiveConfig load_run(const std::filesystem::path& file,
                                   std::span<const std::string> overrides,
                                   const RunFileOf& run_file_of) {
   const auto model_of =
-      [&](const runfile::CheckpointConfig& config) -> std::optional<model::ModelConfig> {
+      [&](const runfile::CheckpointConfig& config) -> std::optional<model::Architecture> {
     const auto text = run_file_of_start(config, run_file_of);
     return text ? std::optional(runfile::parse_saved_config(*text, config.resume).model.resolved())
                 : std::nullopt;

@@ -79,7 +79,7 @@ runfile::EffectiveConfig loaded(const std::string& file, const runfile::RunConfi
                : runfile::load_run_config(
                      file, {},
                      [&](const runfile::CheckpointConfig& /*of*/)
-                         -> std::optional<model::ModelConfig> { return saved.model.resolved(); });
+                         -> std::optional<model::Architecture> { return saved.model.resolved(); });
 }
 
 /// The keys of a run file that steps contradict. @throws UserError where it is no run file

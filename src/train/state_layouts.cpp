@@ -26,7 +26,7 @@ namespace {
 /// positions of the tp axis hold is that of the first: their shares may be cut elsewhere.
 class Holders {
  public:
-  Holders(const model::ModelConfig& config, const schedule::StageLayout& stages,
+  Holders(const model::Architecture& config, const schedule::StageLayout& stages,
           const comm::MeshShape& mesh, const parallel::ZeroOptions& zero)
       : config_(config), stages_(stages), mesh_(mesh), shard_ranks_(zero.shard_ranks) {
     for (int pp = 0; shard_ranks_ > 1 && pp < mesh.pp; ++pp) {
@@ -89,7 +89,7 @@ class Holders {
     }
   }
 
-  const model::ModelConfig& config_;
+  const model::Architecture& config_;
   const schedule::StageLayout& stages_;
   comm::MeshShape mesh_;
   int shard_ranks_;
@@ -154,7 +154,7 @@ runfile::EffectiveConfig config_on(const runfile::RunConfig& saved, const std::s
 
 }  // namespace
 
-std::vector<io::TensorLayout> state_layouts(const model::ModelConfig& config,
+std::vector<io::TensorLayout> state_layouts(const model::Architecture& config,
                                             const schedule::StageLayout& stages,
                                             const comm::MeshShape& mesh,
                                             const parallel::ZeroOptions& zero,

@@ -50,7 +50,7 @@ std::vector<io::TensorState> saved_states(const Optimizer& optimizer, const Opti
   return states;
 }
 
-TrainingState::TrainingState(const model::ModelConfig& config, const schedule::StageLayout& stages,
+TrainingState::TrainingState(const model::Architecture& config, const schedule::StageLayout& stages,
                              const parallel::ParameterShare& share, const Optimizer& optimizer,
                              const comm::Mesh& mesh, const parallel::ZeroOptions& zero,
                              const OptionalState& more) {

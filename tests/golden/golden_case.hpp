@@ -5,7 +5,7 @@
 #pragma once
 
 #include <fourfold/base/shape.hpp>
-#include <fourfold/model/model_config.hpp>
+#include <fourfold/model/architecture.hpp>
 
 #include <cstdint>
 #include <string>
@@ -21,7 +21,7 @@ struct GoldenTensor {
 };
 
 struct GoldenCase {
-  model::ModelConfig config;  ///< resolved
+  model::Architecture config;  ///< resolved
   std::uint64_t seed = 0;
   std::int64_t sequences = 0;
   std::int64_t tokens = 0;

@@ -27,8 +27,8 @@ model::RopeScaling read_scaling(const json& scaling) {
   return result;
 }
 
-model::ModelConfig read_model(const json& document) {
-  model::ModelConfig config;
+model::Architecture read_model(const json& document) {
+  model::Architecture config;
   set_family(config, document.at("family") == "llama" ? model::Family::llama : model::Family::gpt2);
   config.layers = document.at("layers");
   config.hidden = document.at("hidden");

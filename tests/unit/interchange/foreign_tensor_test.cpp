@@ -24,7 +24,7 @@ namespace {
 
 /// Every parameter is in one place of the same size, no two places share an element, and the rest
 /// is `padding` elements.
-void check_covers(const model::ModelConfig& config, const std::vector<ForeignTensor>& tensors,
+void check_covers(const model::Architecture& config, const std::vector<ForeignTensor>& tensors,
                   std::int64_t padding) {
   std::map<std::string, Shape> missing;
   for (const model::ParameterSpec& spec : model::parameter_table(config)) {
@@ -58,7 +58,7 @@ void check_covers(const model::ModelConfig& config, const std::vector<ForeignTen
 }  // namespace
 
 TEST_CASE("Hugging Face's tensors hold every parameter once") {
-  model::ModelConfig config =
+  model::Architecture config =
       GENERATE(fourfold::harness::gpt2_model(), fourfold::harness::llama_model());
   config.tie_embeddings = GENERATE(false, true);
   config.attention.qkv_bias = family_of(config) == model::Family::llama && GENERATE(false, true);
@@ -70,14 +70,14 @@ TEST_CASE("Hugging Face's tensors hold every parameter once") {
 }
 
 TEST_CASE("llm.c's tensors hold every parameter once") {
-  const model::ModelConfig config = fourfold::harness::gpt2_model();
+  const model::Architecture config = fourfold::harness::gpt2_model();
   const fourfold::io::LlmcSizes sizes{
       .context = 13, .vocab = 140, .padded_vocab = 256, .layers = 3, .heads = 5, .hidden = 30};
   check_covers(config, interchange::llmc_tensors(config, sizes), 30 * (125 + 2));
 }
 
 TEST_CASE("GPT-2's query, key and value stand side by side, turned") {
-  const model::ModelConfig config = fourfold::harness::gpt2_model();
+  const model::Architecture config = fourfold::harness::gpt2_model();
   for (const ForeignTensor& tensor :
        interchange::hf_tensors(config, {.vocab = 131, .positions = 11})) {
     if (tensor.name == "transformer.h.1.attn.c_attn.weight") {

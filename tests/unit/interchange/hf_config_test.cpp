@@ -23,13 +23,13 @@ using fourfold::harness::read_bytes;
 using fourfold::interchange::hf_config_json;
 using fourfold::interchange::HfModel;
 using fourfold::interchange::parse_hf_config;
+using fourfold::model::Architecture;
 using fourfold::model::Family;
-using fourfold::model::ModelConfig;
 using fourfold::model::RopeScaling;
 
 namespace {
 
-ModelConfig golden(const std::string& name) {
+Architecture golden(const std::string& name) {
   const std::string path = std::string(FOURFOLD_GOLDEN_DIR "/hf/") + name + "/config.json";
   return parse_hf_config(read_bytes(path), path).config;
 }
@@ -60,7 +60,7 @@ std::string llama(const std::string& more) {
 }  // namespace
 
 TEST_CASE("the models of make_goldens.py, as transformers 5 describes them") {
-  ModelConfig odd_heads;
+  Architecture odd_heads;
   set_family(odd_heads, Family::gpt2);
   odd_heads.layers = 2;
   odd_heads.hidden = 15;
@@ -71,7 +71,7 @@ TEST_CASE("the models of make_goldens.py, as transformers 5 describes them") {
   CHECK(golden("gpt2_odd_heads") == odd_heads.resolved());
   CHECK(golden("gpt2_one_layer").norm.epsilon == 1e-3);
   CHECK(!golden("gpt2_untied").tie_embeddings);
-  ModelConfig grouped;
+  Architecture grouped;
   set_family(grouped, Family::llama);
   grouped.layers = 2;
   grouped.hidden = 30;
@@ -83,7 +83,7 @@ TEST_CASE("the models of make_goldens.py, as transformers 5 describes them") {
   grouped.context = 11;
   grouped.tie_embeddings = false;
   CHECK(golden("llama_grouped") == grouped.resolved());
-  const ModelConfig scaled = golden("llama_scaled");
+  const Architecture scaled = golden("llama_scaled");
   CHECK(scaled.positions.rope_theta == 100);
   CHECK(scaled.positions.rope_scaling == RopeScaling{.kind = RopeScaling::Kind::llama3,
                                                      .factor = 8,
@@ -101,7 +101,7 @@ TEST_CASE("config.json of the models of the world, as transformers 4 wrote them"
       gpt2(R"(,"n_ctx":1024,"resid_pdrop":0.1,"embd_pdrop":0.1,"attn_pdrop":0.1,)"
            R"("architectures":["GPT2LMHeadModel"],"task_specific_params":{"a":{"b":[1]}})"),
       "c");
-  ModelConfig expected = fourfold::model::preset("gpt2-124m");
+  Architecture expected = fourfold::model::preset("gpt2-124m");
   expected.dropout = 0.1;
   CHECK(gpt.config == expected);
   REQUIRE(gpt.notes.size() == 1);
@@ -111,7 +111,7 @@ TEST_CASE("config.json of the models of the world, as transformers 4 wrote them"
   const std::string text = llama(
       R"(,"rope_theta":500000.0,"rope_scaling":{"factor":8.0,"low_freq_factor":1.0,)"
       R"("high_freq_factor":4.0,"original_max_position_embeddings":8192,"rope_type":"llama3"})");
-  const ModelConfig scaled = parse_hf_config(text, "c").config;
+  const Architecture scaled = parse_hf_config(text, "c").config;
   CHECK(scaled.positions.rope_theta == 500000);
   CHECK(scaled.positions.rope_scaling ==
         fourfold::model::preset("llama-3.1-8b").positions.rope_scaling);
@@ -120,7 +120,7 @@ TEST_CASE("config.json of the models of the world, as transformers 4 wrote them"
 }
 
 TEST_CASE("what is written is read back as the same model") {
-  ModelConfig config = GENERATE(fourfold::harness::gpt2_model(), fourfold::harness::llama_model());
+  Architecture config = GENERATE(fourfold::harness::gpt2_model(), fourfold::harness::llama_model());
   config.tie_embeddings = GENERATE(false, true);
   config.norm.epsilon = 3e-6;
   if (family_of(config) == Family::llama) {
@@ -144,7 +144,7 @@ TEST_CASE("what is written is read back as the same model") {
 }
 
 TEST_CASE("what Hugging Face's models cannot be is refused by name and value") {
-  ModelConfig config = fourfold::harness::gpt2_model();
+  Architecture config = fourfold::harness::gpt2_model();
   config.attention.kv_heads = 1;
   CHECK_THROWS_WITH(hf_config_json(config, 131, DType::f32),
                     ContainsSubstring("model.kv_heads = 1"));
@@ -236,11 +236,11 @@ TEST_CASE("what is said twice and agrees is taken") {
   const std::string scaling =
       R"({"rope_type":"llama3","type":"llama3","factor":8,"low_freq_factor":1,)"
       R"("high_freq_factor":4,"rope_theta":500000.0})";
-  const ModelConfig both = parse_hf_config(llama(R"(,"rope_theta":5e5,"rope_parameters":)" +
-                                                 scaling + R"(,"rope_scaling":)" + scaling +
-                                                 R"(,"architectures":["LLaMAForCausalLM"])"),
-                                           "c")
-                               .config;
+  const Architecture both = parse_hf_config(llama(R"(,"rope_theta":5e5,"rope_parameters":)" +
+                                                  scaling + R"(,"rope_scaling":)" + scaling +
+                                                  R"(,"architectures":["LLaMAForCausalLM"])"),
+                                            "c")
+                                .config;
   CHECK(both.positions.rope_theta == 500000);
   CHECK(both.positions.rope_scaling.kind == RopeScaling::Kind::llama3);
   // As transformers does where the original context is not said.

@@ -214,7 +214,7 @@ TEST_CASE("a SentencePiece model that is no BPE is not given to a class that rea
 }
 
 TEST_CASE("an export notes what transformers makes otherwise of it") {
-  const auto notes_of = [](fourfold::model::ModelConfig config, bool qkv_bias,
+  const auto notes_of = [](fourfold::model::Architecture config, bool qkv_bias,
                            const std::string& file, std::int64_t vocab_multiple = 0) {
     config.attention.qkv_bias = qkv_bias;
     return fourfold::interchange::plan_hf_export(config, {.vocab_multiple = vocab_multiple},

@@ -5,7 +5,7 @@
 #include <fourfold/base/box.hpp>
 #include <fourfold/base/philox.hpp>
 #include <fourfold/io/tensor_source.hpp>
-#include <fourfold/model/model_config.hpp>
+#include <fourfold/model/architecture.hpp>
 #include <fourfold/model/parameter_table.hpp>
 #include <fourfold/model/presets.hpp>
 
@@ -15,8 +15,8 @@
 
 namespace fourfold::harness {
 
-inline model::ModelConfig gpt2_model() {
-  model::ModelConfig config;
+inline model::Architecture gpt2_model() {
+  model::Architecture config;
   set_family(config, model::Family::gpt2);
   config.layers = 3;
   config.hidden = 30;
@@ -26,8 +26,8 @@ inline model::ModelConfig gpt2_model() {
   return config.resolved();
 }
 
-inline model::ModelConfig llama_model() {
-  model::ModelConfig config;
+inline model::Architecture llama_model() {
+  model::Architecture config;
   set_family(config, model::Family::llama);
   config.layers = 2;
   config.hidden = 30;
@@ -44,7 +44,7 @@ inline model::ModelConfig llama_model() {
 /// Weights that tell apart every element of every parameter.
 class CountedWeights final : public io::TensorSource {
  public:
-  explicit CountedWeights(const model::ModelConfig& config) {
+  explicit CountedWeights(const model::Architecture& config) {
     float next = 1;
     for (const model::ParameterSpec& spec : model::parameter_table(config)) {
       std::vector<float>& values = values_[spec.name];

@@ -56,7 +56,8 @@ std::string refusal(const std::function<void()>& call, ExitCode code = ExitCode:
   return "accepted";
 }
 
-void check_same(const model::ModelConfig& config, ForeignModel& imported, CountedWeights& weights) {
+void check_same(const model::Architecture& config, ForeignModel& imported,
+                CountedWeights& weights) {
   CHECK(imported.config == config);
   for (const model::ParameterSpec& spec : model::parameter_table(config)) {
     INFO(spec.name);
@@ -72,7 +73,7 @@ void check_same(const model::ModelConfig& config, ForeignModel& imported, Counte
 }  // namespace
 
 TEST_CASE("what is exported to Hugging Face's format comes back") {
-  model::ModelConfig config =
+  model::Architecture config =
       GENERATE(fourfold::harness::gpt2_model(), fourfold::harness::llama_model());
   config.tie_embeddings = GENERATE(false, true);
   config.attention.qkv_bias = family_of(config) == model::Family::llama && GENERATE(false, true);
@@ -86,7 +87,7 @@ TEST_CASE("what is exported to Hugging Face's format comes back") {
 }
 
 TEST_CASE("what is exported to llm.c's format comes back") {
-  model::ModelConfig config = fourfold::harness::gpt2_model();
+  model::Architecture config = fourfold::harness::gpt2_model();
   const ScratchFolder scratch;
   CountedWeights weights(config);
   interchange::write_export(interchange::plan_llmc_export(config, {}), weights, scratch / "m.bin",
@@ -102,7 +103,7 @@ TEST_CASE("what is exported to llm.c's format comes back") {
 
 TEST_CASE("a tensor wider than the memory is made and read row by row") {
   // Rows of 1.08 MB through buffers of 1 MiB, turned and not.
-  model::ModelConfig config = fourfold::harness::gpt2_model();
+  model::Architecture config = fourfold::harness::gpt2_model();
   config.layers = 1;
   config.feed_forward.width = 270'000;
   const ScratchFolder scratch;
@@ -121,7 +122,7 @@ TEST_CASE("a tensor wider than the memory is made and read row by row") {
 }
 
 TEST_CASE("padding of the vocabulary is added as zeros and cut off") {
-  model::ModelConfig config = fourfold::harness::llama_model();
+  model::Architecture config = fourfold::harness::llama_model();
   const ScratchFolder scratch;
   CountedWeights weights(config);
   interchange::write_export(interchange::plan_hf_export(config, {.vocab_multiple = 64}), weights,
@@ -144,7 +145,7 @@ TEST_CASE("padding of the vocabulary is added as zeros and cut off") {
 
 TEST_CASE("16-bit types hold the nearest values, and no overflow goes unseen") {
   const DType dtype = GENERATE(DType::bf16, DType::f16);
-  model::ModelConfig config = fourfold::harness::gpt2_model();
+  model::Architecture config = fourfold::harness::gpt2_model();
   config.layers = 1;
   const ScratchFolder scratch;
   CountedWeights weights(config);
@@ -178,12 +179,12 @@ TEST_CASE("16-bit types hold the nearest values, and no overflow goes unseen") {
 }
 
 TEST_CASE("what llm.c's GPT-2 cannot be is refused by name and value") {
-  const auto told = [](const std::function<void(model::ModelConfig&)>& change, DType dtype) {
-    model::ModelConfig config = fourfold::harness::gpt2_model();
+  const auto told = [](const std::function<void(model::Architecture&)>& change, DType dtype) {
+    model::Architecture config = fourfold::harness::gpt2_model();
     change(config);
     return refusal([&] { interchange::plan_llmc_export(config, {.dtype = dtype}); });
   };
-  using Config = model::ModelConfig;
+  using Config = model::Architecture;
   CHECK(told([](Config&) {}, DType::bf16) == "accepted");
   CHECK_THAT(told([](Config&) {}, DType::f16), ContainsSubstring("--dtype = f16"));
   CHECK_THAT(told([](Config& c) { set_family(c, model::Family::llama); }, DType::f32),
@@ -201,7 +202,7 @@ TEST_CASE("what llm.c's GPT-2 cannot be is refused by name and value") {
 }
 
 TEST_CASE("files of another model are refused with the tensor that shows it") {
-  model::ModelConfig config = fourfold::harness::llama_model();
+  model::Architecture config = fourfold::harness::llama_model();
   config.layers = 1;
   config.tie_embeddings = GENERATE(false, true);
   const ScratchFolder scratch;
@@ -273,7 +274,7 @@ TEST_CASE("files of another model are refused with the tensor that shows it") {
 }
 
 TEST_CASE("an imported checkpoint holds masters, the model's run file, and no progress") {
-  const model::ModelConfig config = fourfold::harness::llama_model();
+  const model::Architecture config = fourfold::harness::llama_model();
   const auto layouts = interchange::layouts_of(config);
   CHECK(layouts.size() == model::parameter_table(config).size());
   CHECK(fourfold::io::plan_save(layouts, 1).bytes_of_rank.at(0) ==

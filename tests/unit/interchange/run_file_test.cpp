@@ -18,7 +18,7 @@ namespace runfile = fourfold::runfile;
 namespace model = fourfold::model;
 
 TEST_CASE("the run file of an import is complete but for the data, and its model exact") {
-  model::ModelConfig config =
+  model::Architecture config =
       GENERATE(fourfold::harness::gpt2_model(), fourfold::harness::llama_model());
   config.norm.epsilon = 3.0000000000000004e-6;
   config.dropout = 0.1;
@@ -35,7 +35,7 @@ TEST_CASE("the run file of an import is complete but for the data, and its model
     return runfile::parse_run_config(text, "run.toml", overrides);
   };
   const runfile::EffectiveConfig effective = read({"data.train=x"});
-  model::ModelConfig expected = config;
+  model::Architecture expected = config;
   if (config.positions.rope_scaling.kind == model::RopeScaling::Kind::none) {
     expected.positions.rope_scaling = {};
   }

@@ -18,7 +18,7 @@ namespace fourfold::harness {
 /// zero, but those of `differing`.
 class HfFiles {
  public:
-  HfFiles(std::filesystem::path folder, const model::ModelConfig& config)
+  HfFiles(std::filesystem::path folder, const model::Architecture& config)
       : folder_(std::move(folder)),
         config_(interchange::hf_config_json(config, config.vocab, DType::f32)) {
     const interchange::ExportPlan plan = interchange::plan_hf_export(config, {});

@@ -17,9 +17,9 @@
 
 using fourfold::DType;
 using fourfold::TensorView;
+using fourfold::model::Architecture;
 using fourfold::model::Family;
 using fourfold::model::Gradients;
-using fourfold::model::ModelConfig;
 using fourfold::model::Seams;
 using fourfold::model::StageOptions;
 using fourfold::model::Units;
@@ -35,15 +35,15 @@ using namespace fourfold::model_test::usual;
 
 namespace {
 
-ModelConfig config_of(Family family, std::int64_t layers, double dropout) {
-  ModelConfig config = small(family, dropout, false);
+Architecture config_of(Family family, std::int64_t layers, double dropout) {
+  Architecture config = small(family, dropout, false);
   config.layers = layers;
   return config;
 }
 
 /// The same stage twice: its activations stay, or lie on the host.
 struct Pair {
-  Pair(const ModelConfig& config, Units units, StageOptions options, DType compute)
+  Pair(const Architecture& config, Units units, StageOptions options, DType compute)
       : staying(config, units, options, seams, compute),
         moving(config, units, on_host(options), seams, compute) {}
   static StageOptions on_host(StageOptions options) {
@@ -118,7 +118,7 @@ TEST_CASE("activations on the host have the bits of those that stay", "[activati
   const DType compute = GENERATE(DType::f32, DType::bf16);
   for (const std::int64_t layers : {1, 2, 5}) {  // fewer blocks than turns, as many, more
     CAPTURE(recompute, model::name(family), split, fourfold::name(compute), layers);
-    const ModelConfig config = config_of(family, layers, layers == 2 ? 0.0 : 0.2);
+    const Architecture config = config_of(family, layers, layers == 2 ? 0.0 : 0.2);
     StageOptions options = options_for(sequences, tokens, 4);
     options.recompute = *model::recompute_named(recompute);
     options.backward = split ? StageOptions::Backward::split : StageOptions::Backward::fused;
@@ -132,7 +132,7 @@ TEST_CASE("activations on the host have the bits of those that stay", "[activati
 TEST_CASE("stages with one end or none keep their blocks on the host", "[activation_traffic]") {
   const Family family = GENERATE(Family::gpt2, Family::llama);
   const Units units = GENERATE(Units{0, 4}, Units{2, 5}, Units{0, 1});
-  const ModelConfig config = config_of(family, 5, 0.2);
+  const Architecture config = config_of(family, 5, 0.2);
   Pair pair(config, units, options_for(sequences, tokens, 2), DType::f32);
   const std::vector<OwnedBatch> batches = ragged_batches(config);
   const auto fill = [](TensorView view, float first) {
@@ -166,7 +166,7 @@ TEST_CASE("stages with one end or none keep their blocks on the host", "[activat
 }
 
 TEST_CASE("a stage with activations on the host predicts as any other", "[activation_traffic]") {
-  const ModelConfig config = config_of(Family::llama, 5, 0.2);
+  const Architecture config = config_of(Family::llama, 5, 0.2);
   Pair pair(config, model::all_units(config), options_for(sequences, tokens), DType::f32);
   const OwnedBatch batch(config, 1, tokens, 1);
   const auto row = [&](Model& model) {

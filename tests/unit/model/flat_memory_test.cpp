@@ -27,7 +27,7 @@ std::vector<Box> whole_boxes(const std::vector<ParameterSpec>& table) {
 }
 
 TEST_CASE("the token embedding is a segment of its own, wherever it is", "[flat_memory]") {
-  const ModelConfig config = model_test::small(Family::gpt2);
+  const Architecture config = model_test::small(Family::gpt2);
   const int head = all_units(config).end - 1;
   const auto front = parameter_table(config, Units{0, 2});
   const auto back = parameter_table(config, Units{2, head + 1});
@@ -73,7 +73,7 @@ TEST_CASE("a segment ends where weight decay begins or ends", "[flat_memory]") {
 }
 
 TEST_CASE("units that take turns share buffers, neighbours never the same", "[flat_memory]") {
-  ModelConfig config = model_test::small(Family::llama, 0, false);
+  Architecture config = model_test::small(Family::llama, 0, false);
   config.layers = 5;
   const Units blocks{1, 6};
   const auto table = parameter_table(config);

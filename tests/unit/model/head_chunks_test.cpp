@@ -16,9 +16,9 @@
 using Catch::Matchers::WithinAbs;
 using fourfold::DType;
 using fourfold::TensorView;
+using fourfold::model::Architecture;
 using fourfold::model::Family;
 using fourfold::model::Gradients;
-using fourfold::model::ModelConfig;
 using fourfold::model::Parameter;
 using fourfold::model::Seams;
 using fourfold::model::StageOptions;
@@ -43,7 +43,7 @@ StageOptions options(int head_chunks,
 }
 
 /// Fourteen rows, then eight, then three: fewer than most chunks have.
-std::vector<OwnedBatch> shrinking_batches(const ModelConfig& config) {
+std::vector<OwnedBatch> shrinking_batches(const Architecture& config) {
   std::vector<OwnedBatch> batches;
   batches.emplace_back(config, sequences, tokens, 1);
   batches.emplace_back(config, sequences, tokens - 3, 2);
@@ -101,7 +101,7 @@ TEST_CASE("a head in chunks computes what it does in one piece", "[head_chunks]"
   const auto backward = GENERATE(StageOptions::Backward::fused, StageOptions::Backward::split);
   const bool split = backward == StageOptions::Backward::split;
   const DType compute = GENERATE(DType::f32, DType::bf16, DType::f16);
-  const ModelConfig config = small(family, 0.2, tied);
+  const Architecture config = small(family, 0.2, tied);
   const double tolerance = compute == DType::f32 ? 1e-5 : compute == DType::f16 ? 2e-3 : 2e-2;
   Seams seams;
   const std::vector<OwnedBatch> batches = shrinking_batches(config);
@@ -123,7 +123,7 @@ TEST_CASE("a head in chunks computes what it does in one piece", "[head_chunks]"
 TEST_CASE("a head in chunks evaluates and predicts as in one piece", "[head_chunks]") {
   const Family family = GENERATE(Family::gpt2, Family::llama);
   const auto purpose = GENERATE(StageOptions::Purpose::train, StageOptions::Purpose::evaluate);
-  const ModelConfig config = small(family, 0.2);
+  const Architecture config = small(family, 0.2);
   Seams seams;
   Model whole(config, model::all_units(config), options(1), seams);
   StageOptions in_chunks = options(4);
@@ -148,7 +148,7 @@ TEST_CASE("a head in chunks evaluates and predicts as in one piece", "[head_chun
 
 TEST_CASE("an evaluation between two passes of other slots leaves a head in chunks alone",
           "[head_chunks]") {
-  const ModelConfig config = small(Family::gpt2, 0.2);
+  const Architecture config = small(Family::gpt2, 0.2);
   Seams seams;
   Model undisturbed(config, model::all_units(config), options(3), seams);
   Model disturbed(config, model::all_units(config), options(3), seams);

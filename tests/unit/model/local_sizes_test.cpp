@@ -11,14 +11,14 @@
 #include <string_view>
 #include <vector>
 
+using fourfold::model::Architecture;
 using fourfold::model::Family;
-using fourfold::model::ModelConfig;
 using fourfold::model_test::small;
 
 namespace model = fourfold::model;
 
 TEST_CASE("sizes are read off the boxes", "[local_sizes]") {
-  const ModelConfig config = small(Family::llama, 0, false);
+  const Architecture config = small(Family::llama, 0, false);
   const auto table = model::parameter_table(config);
   std::vector<fourfold::Box> boxes;
   boxes.reserve(table.size());

@@ -12,9 +12,9 @@
 #include <vector>
 
 using fourfold::Shape;
+using fourfold::model::Architecture;
 using fourfold::model::Family;
 using fourfold::model::Init;
-using fourfold::model::ModelConfig;
 using fourfold::model::ParameterSpec;
 
 namespace model = fourfold::model;
@@ -30,8 +30,8 @@ std::vector<std::string> names(const std::vector<ParameterSpec>& table) {
   return result;
 }
 
-ModelConfig small(Family family) {
-  ModelConfig config;
+Architecture small(Family family) {
+  Architecture config;
   set_family(config, family);
   config.layers = 1;
   config.hidden = 20;
@@ -93,7 +93,7 @@ TEST_CASE("an untied Llama has these parameters, with these shapes", "[parameter
   CHECK(find(table, "layers.0.attn.k_proj.weight").shape == Shape{4, 20});
   CHECK(find(table, "layers.0.mlp.down_proj.weight").shape == Shape{20, 30});
   CHECK(find(table, "lm_head.weight").shape == Shape{17, 20});
-  ModelConfig qwen = small(Family::llama);
+  Architecture qwen = small(Family::llama);
   qwen.attention.qkv_bias = true;
   CHECK(model::parameter_table(qwen).size() == table.size() + 3);
 }
@@ -123,7 +123,7 @@ TEST_CASE("what a parameter is, is said of it", "[parameter_table]") {
 }
 
 TEST_CASE("projections into the residual stream start smaller", "[parameter_table]") {
-  ModelConfig config = small(Family::gpt2);
+  Architecture config = small(Family::gpt2);
   config.layers = 8;
   const auto table = model::parameter_table(config);
   CHECK(find(table, "layers.7.attn.o_proj.weight").init_std == 0.005F);  // 0.02 / sqrt(16)
@@ -134,7 +134,7 @@ TEST_CASE("projections into the residual stream start smaller", "[parameter_tabl
 
 TEST_CASE("stages share out the parameters; a tied head brings a copy of the embedding",
           "[parameter_table]") {
-  ModelConfig config = small(Family::gpt2);
+  Architecture config = small(Family::gpt2);
   config.layers = 3;
   const auto whole = model::parameter_table(config);
   CHECK(model::parameter_table(config, model::all_units(config)) == whole);

@@ -27,8 +27,8 @@ using fourfold::DType;
 using fourfold::Shape;
 using fourfold::device::Arena;
 using fourfold::device::MemoryUse;
+using fourfold::model::Architecture;
 using fourfold::model::Family;
-using fourfold::model::ModelConfig;
 using fourfold::model::Parameter;
 using fourfold::model::Parameters;
 using fourfold::model::ParameterSpec;
@@ -56,7 +56,7 @@ std::vector<Box> halves(const std::vector<ParameterSpec>& table, std::size_t dim
 }  // namespace
 
 TEST_CASE("q, k, v and gate, up lie one behind the other, with their biases", "[parameters]") {
-  ModelConfig config = small(Family::llama);
+  Architecture config = small(Family::llama);
   config.hidden = 23;  // no multiple of the alignment
   config.attention.head_dim = 6;
   config.attention.qkv_bias = true;
@@ -81,7 +81,7 @@ TEST_CASE("q, k, v and gate, up lie one behind the other, with their biases", "[
 TEST_CASE("flat memory covers every parameter once: matrices unit by unit, then all vectors",
           "[parameters]") {
   for (const Family family : {Family::gpt2, Family::llama}) {
-    const ModelConfig config = small(family, 0, false);
+    const Architecture config = small(family, 0, false);
     fourfold::harness::SharedArena arena;
     const Parameters parameters(model::parameter_table(config), DType::f32, arena);
     std::vector<int> owners(static_cast<std::size_t>(parameters.weights().elements()), 0);
@@ -118,7 +118,7 @@ TEST_CASE("flat memory covers every parameter once: matrices unit by unit, then 
 
 TEMPLATE_TEST_CASE("masters are the weights for f32 and rounded to them for 16 bits",
                    "[parameters]", fourfold::BFloat16, fourfold::Float16) {
-  const ModelConfig config = small(Family::gpt2);
+  const Architecture config = small(Family::gpt2);
   const auto table = model::parameter_table(config);
   fourfold::harness::SharedArena arena32;
   const Parameters f32(table, DType::f32, arena32);
@@ -145,7 +145,7 @@ TEMPLATE_TEST_CASE("masters are the weights for f32 and rounded to them for 16 b
 }
 
 TEST_CASE("initial weights follow their formula", "[parameters]") {
-  ModelConfig config = small(Family::llama, 0, false);
+  Architecture config = small(Family::llama, 0, false);
   config.hidden = 300;
   config.vocab = 200;
   fourfold::harness::SharedArena arena;

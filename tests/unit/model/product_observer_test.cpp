@@ -75,7 +75,7 @@ class Counter : public model::ProductObserver {
 
 TEST_CASE("an observer is shown every product of a model", "[product_observer]") {
   const Family family = GENERATE(Family::gpt2, Family::llama);
-  const model::ModelConfig config = small(family);
+  const model::Architecture config = small(family);
   Seams seams;
   Model observed(config, model::all_units(config), options_for(sequences, tokens), seams);
   const OwnedBatch batch(config, sequences, tokens, 1);

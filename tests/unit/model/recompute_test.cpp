@@ -18,9 +18,9 @@
 
 using fourfold::DType;
 using fourfold::TensorView;
+using fourfold::model::Architecture;
 using fourfold::model::Family;
 using fourfold::model::Gradients;
-using fourfold::model::ModelConfig;
 using fourfold::model::Recompute;
 using fourfold::model::Seams;
 using fourfold::model::StageOptions;
@@ -44,8 +44,8 @@ Recompute each_policy() {
 }
 
 /// Five blocks: groups of two and three leave a shorter last one.
-ModelConfig five_blocks(double dropout) {
-  ModelConfig config = small(GENERATE(Family::gpt2, Family::llama), dropout, false);
+Architecture five_blocks(double dropout) {
+  Architecture config = small(GENERATE(Family::gpt2, Family::llama), dropout, false);
   config.layers = 5;
   return config;
 }
@@ -124,7 +124,7 @@ TEST_CASE("groups run again before the last of their blocks goes backward", "[re
 TEST_CASE("recomputation has the bits of keeping everything, several micro-batches in flight",
           "[recompute]") {
   const Recompute policy = each_policy();
-  const ModelConfig config = five_blocks(GENERATE(0.0, 0.2));
+  const Architecture config = five_blocks(GENERATE(0.0, 0.2));
   const DType compute = GENERATE(DType::f32, DType::bf16);
   const auto backward = GENERATE(StageOptions::Backward::fused, StageOptions::Backward::split);
   const bool split = backward == StageOptions::Backward::split;
@@ -138,7 +138,7 @@ TEST_CASE("recomputation has the bits of keeping everything, several micro-batch
 
 TEST_CASE("stages recompute their own blocks", "[recompute]") {
   const Recompute policy = each_policy();
-  const ModelConfig config = five_blocks(0.2);
+  const Architecture config = five_blocks(0.2);
   CAPTURE(model::name(policy), model::family_name(config));
   Seams seams;
   Model whole(config, model::all_units(config), options({}), seams);
@@ -177,7 +177,7 @@ TEST_CASE("stages recompute their own blocks", "[recompute]") {
 
 TEST_CASE("a stage that recomputes predicts as any other", "[recompute]") {
   const Recompute policy = each_policy();
-  const ModelConfig config = five_blocks(0.2);
+  const Architecture config = five_blocks(0.2);
   Seams seams;
   Model keeping(config, model::all_units(config), options({}), seams);
   Model again(config, model::all_units(config), options(policy), seams);

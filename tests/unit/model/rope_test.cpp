@@ -13,7 +13,7 @@
 
 using Catch::Matchers::WithinAbs;
 using Catch::Matchers::WithinRel;
-using fourfold::model::ModelConfig;
+using fourfold::model::Architecture;
 using fourfold::model::RopeScaling;
 
 namespace model = fourfold::model;
@@ -41,7 +41,7 @@ TEST_CASE("Llama-3.1 frequencies are those of transformers", "[rope]") {
 }
 
 TEST_CASE("linear scaling divides every frequency", "[rope]") {
-  ModelConfig config = model::preset("llama-15m");
+  Architecture config = model::preset("llama-15m");
   config.attention.head_dim = 16;
   config.positions.rope_scaling = {RopeScaling::Kind::linear, 2.5, 1, 4, 1};
   const auto frequencies = model::rotary_frequencies(config);
@@ -55,7 +55,7 @@ TEST_CASE("linear scaling divides every frequency", "[rope]") {
 }
 
 TEST_CASE("the table holds cosines, then sines, of every position", "[rope]") {
-  ModelConfig config = model::preset("llama-15m");
+  Architecture config = model::preset("llama-15m");
   config.context = 300;
   const auto table = model::rotary_table(config);
   const auto frequencies = model::rotary_frequencies(config);

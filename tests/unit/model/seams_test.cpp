@@ -34,9 +34,9 @@ using fourfold::Shape;
 using fourfold::TensorView;
 using fourfold::device::StreamRef;
 using fourfold::device::Tensor;
+using fourfold::model::Architecture;
 using fourfold::model::Family;
 using fourfold::model::Gradients;
-using fourfold::model::ModelConfig;
 using fourfold::model::Parameter;
 using fourfold::model::ParameterSpec;
 using fourfold::model::Part;
@@ -166,7 +166,7 @@ class TensorPair : public Seams {
 };
 
 /// The part of a parameter that rank `rank` of two on the tensor axis holds.
-Box tensor_box(const ModelConfig& config, const ParameterSpec& spec, int rank) {
+Box tensor_box(const Architecture& config, const ParameterSpec& spec, int rank) {
   Box box = Box::whole(spec.shape);
   const auto cut = [&](std::size_t dim, std::int64_t unit) {
     const Range part = fourfold::even_part(spec.shape[dim] / unit, 2, rank);
@@ -189,7 +189,7 @@ Box tensor_box(const ModelConfig& config, const ParameterSpec& spec, int rank) {
 
 /// One of the two ranks, with the initial weights of the whole model.
 struct TensorRank {
-  TensorRank(const ModelConfig& config, const Model& whole, Seams& seams,
+  TensorRank(const Architecture& config, const Model& whole, Seams& seams,
              const model::StageOptions& options, int rank)
       : parameters(model::parameter_table(config), boxes(config, rank), DType::f32, arena),
         stage(config, model::all_units(config), parameters, seams, arena, options) {
@@ -202,7 +202,7 @@ struct TensorRank {
     }
   }
 
-  static std::vector<Box> boxes(const ModelConfig& config, int rank) {
+  static std::vector<Box> boxes(const Architecture& config, int rank) {
     std::vector<Box> result;
     for (const ParameterSpec& spec : model::parameter_table(config)) {
       result.push_back(tensor_box(config, spec, rank));
@@ -238,7 +238,7 @@ double worst_error(const std::vector<float>& got, const std::vector<float>& expe
 }  // namespace
 
 TEST_CASE("units are announced around their use, gradients in backward order", "[seams]") {
-  const ModelConfig config = small(Family::gpt2);  // tied: the head reads unit 0
+  const Architecture config = small(Family::gpt2);  // tied: the head reads unit 0
   Recorder seams;
   Model model(config, model::all_units(config), options_for(1, 4), seams);
   const OwnedBatch batch(config, 1, 4, 1);
@@ -266,7 +266,7 @@ TEST_CASE("units are announced around their use, gradients in backward order", "
 
 TEST_CASE("attention is as deterministic as a stage is told", "[seams]") {
   const bool deterministic = GENERATE(true, false);
-  const ModelConfig config = small(Family::gpt2);
+  const Architecture config = small(Family::gpt2);
   Recorder seams;
   model::StageOptions options = options_for(1, 4);
   CHECK(options.deterministic_attention);
@@ -279,7 +279,7 @@ TEST_CASE("attention is as deterministic as a stage is told", "[seams]") {
 }
 
 TEST_CASE("a head in chunks reads its matrix in the backward pass alone", "[seams]") {
-  const ModelConfig config = small(Family::gpt2, 0, false);
+  const Architecture config = small(Family::gpt2, 0, false);
   const bool split = GENERATE(false, true);
   model::StageOptions options = options_for(1, 4);
   options.head_chunks = 2;
@@ -343,7 +343,7 @@ class GatherCounter : public Seams {
 TEST_CASE("what weight gradients gather again is gathered beside the products before", "[seams]") {
   const Family family = GENERATE(Family::gpt2, Family::llama);
   const bool split = GENERATE(false, true);
-  const ModelConfig config = small(family, 0.2);
+  const Architecture config = small(family, 0.2);
   model::StageOptions options = options_for(1, 4);
   if (split) {
     options.backward = model::StageOptions::Backward::split;
@@ -372,7 +372,7 @@ TEST_CASE("what weight gradients gather again is gathered beside the products be
 }
 
 TEST_CASE("recomputing a group announces each of its units once more", "[seams]") {
-  const ModelConfig config = small(Family::gpt2);  // three blocks: units 1 and 2, then unit 3
+  const Architecture config = small(Family::gpt2);  // three blocks: units 1 and 2, then unit 3
   Recorder seams;
   model::StageOptions options = options_for(1, 4);
   options.recompute = *model::recompute_named("every:2");
@@ -408,7 +408,7 @@ TEST_CASE("two tensor-parallel ranks compute what one does, with sequence parall
   const std::string recompute = GENERATE("none", "every:2", "selective");
   const int head_chunks = GENERATE(1, 3);
   constexpr std::int64_t tokens = 7;
-  const ModelConfig config = small(family, 0.2, tied);
+  const Architecture config = small(family, 0.2, tied);
   model::StageOptions options = options_for(sequences, tokens);
   const OwnedBatch batch(config, sequences, tokens, 1);
   Seams alone;

@@ -30,8 +30,8 @@ inline constexpr std::int64_t sequences = 2;
 inline constexpr std::int64_t tokens = 7;
 }  // namespace usual
 
-inline model::ModelConfig small(model::Family family, double dropout = 0, bool tied = true) {
-  model::ModelConfig config;
+inline model::Architecture small(model::Family family, double dropout = 0, bool tied = true) {
+  model::Architecture config;
   set_family(config, family);
   config.layers = 3;
   config.hidden = 24;
@@ -48,7 +48,7 @@ inline model::ModelConfig small(model::Family family, double dropout = 0, bool t
 /// A micro-batch of random tokens that owns its numbers.
 class OwnedBatch {
  public:
-  OwnedBatch(const model::ModelConfig& config, std::int64_t sequences, std::int64_t tokens,
+  OwnedBatch(const model::Architecture& config, std::int64_t sequences, std::int64_t tokens,
              std::uint64_t seed, std::int64_t step = 3)
       : sequences_(sequences), tokens_(tokens), step_(step) {
     const PhiloxKey key = philox_key(seed, RandomUse::test);
@@ -88,7 +88,7 @@ class OwnedBatch {
 
 namespace usual {
 /// Full, shorter in tokens, shorter in sequences.
-inline std::vector<OwnedBatch> ragged_batches(const model::ModelConfig& config) {
+inline std::vector<OwnedBatch> ragged_batches(const model::Architecture& config) {
   std::vector<OwnedBatch> batches;
   batches.emplace_back(config, sequences, tokens, 1);
   batches.emplace_back(config, sequences, tokens - 3, 2);
@@ -100,7 +100,7 @@ inline std::vector<OwnedBatch> ragged_batches(const model::ModelConfig& config) 
 /// Parameters and a stage of some units, with weights ten times those a run starts from, so that
 /// nothing is lost in rounding.
 struct Model {
-  Model(const model::ModelConfig& config, model::Units units, const model::StageOptions& options,
+  Model(const model::Architecture& config, model::Units units, const model::StageOptions& options,
         model::Seams& seams, DType compute = DType::f32)
       : parameters(model::parameter_table(config, units), compute, arena) {
     start();

@@ -17,8 +17,8 @@
 using fourfold::DType;
 using fourfold::device::Arena;
 using fourfold::device::MemoryUse;
+using fourfold::model::Architecture;
 using fourfold::model::Family;
-using fourfold::model::ModelConfig;
 using fourfold::model::Seams;
 using fourfold::model::StageOptions;
 using fourfold::model::Units;
@@ -37,7 +37,7 @@ constexpr std::array all_uses{MemoryUse::weights,       MemoryUse::gradients,
 /// What a stage takes of its arenas, by making one where there is no memory.
 class Taken {
  public:
-  Taken(const ModelConfig& config, Units units, DType compute, const StageOptions& options) {
+  Taken(const Architecture& config, Units units, DType compute, const StageOptions& options) {
     const std::vector<model::ParameterSpec> table = model::parameter_table(config, units);
     std::vector<fourfold::Box> boxes;
     for (const model::ParameterSpec& spec : table) {
@@ -116,7 +116,7 @@ TEST_CASE("bytes that are counted are those the arena hands out", "[stage_memory
   const std::vector<StageOptions> all_options = each_options();
   for (const Family family : {Family::gpt2, Family::llama}) {
     for (const double dropout : {0.0, 0.1}) {
-      const ModelConfig config = small(family, dropout);
+      const Architecture config = small(family, dropout);
       for (const Units units : {Units{0, 5}, Units{0, 1}, Units{0, 3}, Units{2, 3}, Units{3, 5}}) {
         for (const DType compute : {DType::f32, DType::bf16}) {
           for (const StageOptions& options : all_options) {
@@ -144,7 +144,7 @@ TEST_CASE("bytes that are counted are those the arena hands out", "[stage_memory
 TEST_CASE("a layer keeps the published minimal set of activations", "[stage_memory]") {
   // Bytes per token and layer with 16-bit storage and exact attention in linear memory: gpt2
   // 32 h + 4 a + 16, llama (12 + 4 g) h + 6 f + 4 a + 8 with g = kv_heads / heads.
-  const auto bytes_per_layer = [](ModelConfig config) {
+  const auto bytes_per_layer = [](Architecture config) {
     StageOptions options = options_for(4, 1024);
     const auto activations = [&](std::int64_t layers) {
       config.layers = layers;
@@ -162,7 +162,7 @@ TEST_CASE("policies of recomputation keep what they say", "[stage_memory]") {
   constexpr std::int64_t tokens = 4096;
   constexpr std::int64_t layers = 10;
   constexpr int slots = 3;
-  const auto bytes_per_token = [](ModelConfig config, const char* recompute, bool split) {
+  const auto bytes_per_token = [](Architecture config, const char* recompute, bool split) {
     config.layers = layers;
     StageOptions options = options_for(4, 1024, slots);
     options.recompute = *model::recompute_named(recompute);
@@ -175,7 +175,7 @@ TEST_CASE("policies of recomputation keep what they say", "[stage_memory]") {
   const auto check = [&](const char* preset, std::int64_t all, bool split, const char* recompute,
                          const Expected& expected) {
     CAPTURE(preset, split, recompute);
-    const ModelConfig config = model::preset(preset);
+    const Architecture config = model::preset(preset);
     CHECK(bytes_per_token(config, recompute, split) == bytes_per_token(config, "none", split) +
                                                            slots * (expected.kept - layers * all) +
                                                            expected.shared);
@@ -236,7 +236,7 @@ TEST_CASE("on the host lies what blocks keep, and on the device two blocks' wort
            {"full", true, 10, 10 * (16 + 18) * h - 2 * h, 2 * (16 + 18) * h},
            {"every:3", true, 10, 10 * (14 + 18) * h + 3 * 2 * h, 4 * (14 + 18) * h + 2 * 2 * h}}) {
     CAPTURE(row.recompute, row.split, row.layers);
-    ModelConfig config = model::preset("gpt2-124m");
+    Architecture config = model::preset("gpt2-124m");
     config.layers = row.layers;
     StageOptions options = options_for(4, 1024, slots);
     options.recompute = *model::recompute_named(row.recompute);
@@ -256,7 +256,7 @@ TEST_CASE("on the host lies what blocks keep, and on the device two blocks' wort
 }
 
 TEST_CASE("a head in chunks has the logits of one chunk, once for all slots", "[stage_memory]") {
-  const ModelConfig config = model::preset("gpt2-124m");
+  const Architecture config = model::preset("gpt2-124m");
   constexpr int slots = 3;
   const auto activations = [&](Units units, int head_chunks) {
     StageOptions options = options_for(4, 1024, slots);
@@ -274,7 +274,7 @@ TEST_CASE("a head in chunks has the logits of one chunk, once for all slots", "[
 }
 
 TEST_CASE("in tiles and 16 bits the widest input gradient is summed in f32", "[stage_memory]") {
-  const ModelConfig config = model::preset("llama-3-8b");
+  const Architecture config = model::preset("llama-3-8b");
   const auto workspace = [&](Units units, DType compute, bool tiles, int head_chunks) {
     StageOptions options = options_for(4, 1024);
     options.tiles = tiles;

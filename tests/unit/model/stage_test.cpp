@@ -27,9 +27,9 @@ using Catch::Matchers::WithinAbs;
 using Catch::Matchers::WithinRel;
 using fourfold::DType;
 using fourfold::TensorView;
+using fourfold::model::Architecture;
 using fourfold::model::Family;
 using fourfold::model::Gradients;
-using fourfold::model::ModelConfig;
 using fourfold::model::Parameter;
 using fourfold::model::Seams;
 using fourfold::model::StageOptions;
@@ -58,7 +58,7 @@ Variant each_variant() {
                   Variant{Family::llama, 0, false}, Variant{Family::llama, 0.2, true});
 }
 
-ModelConfig config_of(const Variant& variant) {
+Architecture config_of(const Variant& variant) {
   return small(variant.family, variant.dropout, variant.tied);
 }
 
@@ -74,7 +74,7 @@ double sum(const std::vector<float>& values) {
 }  // namespace
 
 TEST_CASE("the same run twice gives the same bits", "[stage]") {
-  const ModelConfig config = config_of(each_variant());
+  const Architecture config = config_of(each_variant());
   Seams seams;
   Model a(config, model::all_units(config), options_for(sequences, tokens), seams);
   Model b(config, model::all_units(config), options_for(sequences, tokens), seams);
@@ -88,7 +88,7 @@ TEST_CASE("the same run twice gives the same bits", "[stage]") {
 
 TEST_CASE("a stage is not made of heads that are too wide for the device", "[stage]") {
   const auto make = [](std::int64_t head_dim) {
-    ModelConfig config = small(Family::llama);
+    Architecture config = small(Family::llama);
     config.attention.head_dim = head_dim;
     Seams seams;
     const Model made(config, model::all_units(config), options_for(sequences, tokens), seams);
@@ -105,7 +105,7 @@ TEST_CASE("a stage is not made of heads that are too wide for the device", "[sta
 }
 
 TEST_CASE("gradients of micro-batches add up", "[stage]") {
-  const ModelConfig config = config_of(each_variant());
+  const Architecture config = config_of(each_variant());
   Seams seams;
   Model model(config, model::all_units(config), options_for(sequences, tokens), seams);
   const OwnedBatch first(config, sequences, tokens, 1);
@@ -129,7 +129,7 @@ TEST_CASE("gradients of micro-batches add up", "[stage]") {
 }
 
 TEST_CASE("slots do not touch each other", "[stage]") {
-  const ModelConfig config = config_of(each_variant());
+  const Architecture config = config_of(each_variant());
   Seams seams;
   Model one(config, model::all_units(config), options_for(sequences, tokens, 1), seams);
   Model three(config, model::all_units(config), options_for(sequences, tokens, 3), seams);
@@ -150,7 +150,7 @@ TEST_CASE("slots do not touch each other", "[stage]") {
 
 TEST_CASE("a split backward pass has the bits of the whole one, however late its second half",
           "[stage]") {
-  const ModelConfig config = config_of(each_variant());
+  const Architecture config = config_of(each_variant());
   Seams seams;
   Model fused(config, model::all_units(config), options_for(sequences, tokens), seams);
   StageOptions options = options_for(sequences, tokens, 2);
@@ -171,7 +171,7 @@ TEST_CASE("a split backward pass has the bits of the whole one, however late its
 
 TEST_CASE("a model cut into three stages has the bits of the whole", "[stage]") {
   const Variant variant = each_variant();
-  const ModelConfig config = config_of(variant);
+  const Architecture config = config_of(variant);
   Seams seams;
   const StageOptions options = options_for(sequences, tokens);
   Model whole(config, model::all_units(config), options, seams);
@@ -222,7 +222,7 @@ TEST_CASE("a model cut into three stages has the bits of the whole", "[stage]") 
 }
 
 TEST_CASE("a stage for evaluation has the bits of one for training", "[stage]") {
-  const ModelConfig config = config_of(each_variant());
+  const Architecture config = config_of(each_variant());
   Seams seams;
   Model trained(config, model::all_units(config), options_for(sequences, tokens), seams);
   StageOptions options = options_for(sequences, tokens);
@@ -248,7 +248,7 @@ TEST_CASE("a stage for evaluation has the bits of one for training", "[stage]") 
 
 TEST_CASE("a short micro-batch is the front of a long one; predict gives one row's logits",
           "[stage]") {
-  const ModelConfig config = config_of(each_variant());
+  const Architecture config = config_of(each_variant());
   Seams seams;
   Model model(config, model::all_units(config), options_for(sequences, tokens), seams);
   const OwnedBatch whole(config, 1, tokens, 1);
@@ -272,7 +272,7 @@ TEST_CASE("a short micro-batch is the front of a long one; predict gives one row
 }
 
 TEST_CASE("dropout is drawn from seed, step and sample, and evaluation has none", "[stage]") {
-  const ModelConfig config = small(GENERATE(Family::gpt2, Family::llama), 0.3);
+  const Architecture config = small(GENERATE(Family::gpt2, Family::llama), 0.3);
   Seams seams;
   Model model(config, model::all_units(config), options_for(sequences, tokens), seams);
   const auto losses_of = [&](const model::Batch& batch) {
@@ -296,7 +296,7 @@ TEST_CASE("dropout is drawn from seed, step and sample, and evaluation has none"
 }
 
 TEST_CASE("gradients with dropout are slopes of the loss", "[stage]") {
-  const ModelConfig config = small(GENERATE(Family::gpt2, Family::llama), 0.3, false);
+  const Architecture config = small(GENERATE(Family::gpt2, Family::llama), 0.3, false);
   Seams seams;
   Model model(config, model::all_units(config), options_for(sequences, tokens), seams);
   const OwnedBatch batch(config, sequences, tokens, 1);
@@ -335,7 +335,7 @@ TEST_CASE("gradients with dropout are slopes of the loss", "[stage]") {
 }
 
 TEST_CASE("16 bits stay near f32", "[stage]") {
-  const ModelConfig config = config_of(each_variant());
+  const Architecture config = config_of(each_variant());
   const DType compute = GENERATE(DType::bf16, DType::f16);
   CAPTURE(fourfold::name(compute));
   Seams seams;

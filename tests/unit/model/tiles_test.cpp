@@ -24,10 +24,10 @@ using fourfold::DType;
 using fourfold::Range;
 using fourfold::TensorView;
 using fourfold::device::StreamRef;
+using fourfold::model::Architecture;
 using fourfold::model::Family;
 using fourfold::model::Gradients;
 using fourfold::model::MatrixMemory;
-using fourfold::model::ModelConfig;
 using fourfold::model::Parameter;
 using fourfold::model::Parameters;
 using fourfold::model::ParameterSpec;
@@ -145,7 +145,7 @@ class TileSeams : public Seams {
 
 /// The same units as a whole model, in tiles.
 struct TiledModel {
-  TiledModel(const ModelConfig& config, const Model& whole, StageOptions options, int tiles)
+  TiledModel(const Architecture& config, const Model& whole, StageOptions options, int tiles)
       : parameters(table_of(config), whole_boxes(table_of(config)),
                    whole.parameters.compute_dtype(), arena,
                    {.weights = MatrixMemory::in_turn,
@@ -159,7 +159,7 @@ struct TiledModel {
                                            arena, options);
     arena.seal();
   }
-  static std::vector<ParameterSpec> table_of(const ModelConfig& config) {
+  static std::vector<ParameterSpec> table_of(const Architecture& config) {
     return model::parameter_table(config);
   }
 
@@ -170,7 +170,7 @@ struct TiledModel {
 };
 
 /// Two micro-batches in flight, the second a short one. Returns the losses.
-std::vector<float> two_in_flight(model::Stage& stage, const ModelConfig& config, bool split) {
+std::vector<float> two_in_flight(model::Stage& stage, const Architecture& config, bool split) {
   const OwnedBatch first(config, sequences, tokens, 1);
   const OwnedBatch second(config, 1, tokens - 2, 2);
   stage.forward_train(0, first.view(), scale, stream);
@@ -214,7 +214,7 @@ TEST_CASE("a stage in tiles computes what it does whole, one tile in memory at a
   const std::string recompute = GENERATE("none", "every:2", "selective");
   const int head_chunks = GENERATE(1, 3);
   const DType compute = GENERATE(DType::f32, DType::bf16);
-  const ModelConfig config = small(family, 0.2, tied);
+  const Architecture config = small(family, 0.2, tied);
   StageOptions options = options_for(sequences, tokens, 2);
   options.recompute = *model::recompute_named(recompute);
   options.head_chunks = head_chunks;
@@ -244,7 +244,7 @@ TEST_CASE("a stage in tiles computes what it does whole, one tile in memory at a
 TEST_CASE("tiles of the forward pass give what whole matrices give", "[tiles]") {
   const Family family = GENERATE(Family::gpt2, Family::llama);
   const DType compute = GENERATE(DType::f32, DType::bf16, DType::f16);
-  const ModelConfig config = small(family, 0.2);
+  const Architecture config = small(family, 0.2);
   const StageOptions options = options_for(sequences, tokens, 2);
   Seams alone;
   Model whole(config, model::all_units(config), options, alone, compute);
@@ -270,7 +270,7 @@ TEST_CASE("tiles move no parameter, cover each matrix in whole rows and take tur
   const Family family = GENERATE(Family::gpt2, Family::llama);
   const bool tied = GENERATE(false, true);
   const int tiles = GENERATE(2, 3, 7, 30);
-  const ModelConfig config = small(family, 0, tied);
+  const Architecture config = small(family, 0, tied);
   const auto table = model::parameter_table(config);
   const std::vector<Box> boxes = whole_boxes(table);
   const model::FlatLayout whole = model::flat_layout(table, boxes);

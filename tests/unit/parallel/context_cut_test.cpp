@@ -14,8 +14,8 @@
 namespace fourfold::parallel {
 namespace {
 
-model::ModelConfig model_of(std::int64_t context, std::int64_t heads, std::int64_t kv_heads) {
-  model::ModelConfig config;
+model::Architecture model_of(std::int64_t context, std::int64_t heads, std::int64_t kv_heads) {
+  model::Architecture config;
   set_family(config, model::Family::llama);
   config.layers = 1;
   config.hidden = 8 * heads;
@@ -27,7 +27,7 @@ model::ModelConfig model_of(std::int64_t context, std::int64_t heads, std::int64
   return config.resolved();
 }
 
-std::string refusal(const model::ModelConfig& config, ContextMode mode, int cp, int tp = 1) {
+std::string refusal(const model::Architecture& config, ContextMode mode, int cp, int tp = 1) {
   try {
     validate_context_cut(config, mode, cp, tp);
   } catch (const UserError& error) {
@@ -139,7 +139,7 @@ TEST_CASE("sequences that cannot be cut are refused with what would work", "[con
 
 TEST_CASE("heads that cannot be dealt are refused for ulysses alone", "[context_cut]") {
   using Catch::Matchers::ContainsSubstring;
-  const model::ModelConfig config = model_of(960, 12, 4);
+  const model::Architecture config = model_of(960, 12, 4);
   CHECK_THAT(refusal(config, ContextMode::ulysses, 6),
              ContainsSubstring("mesh.cp = 6 does not fit model.heads = 12 with model.kv_heads = 4 "
                                "and mesh.tp = 1") &&

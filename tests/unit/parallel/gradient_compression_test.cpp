@@ -36,8 +36,8 @@ using comm::Communicator;
 using harness::Findings;
 using harness::on_ranks;
 
-model::ModelConfig small_model() {
-  model::ModelConfig config = model::preset("gpt2-124m");
+model::Architecture small_model() {
+  model::Architecture config = model::preset("gpt2-124m");
   config.layers = 3;
   config.hidden = 24;
   config.attention.heads = 3;
@@ -50,8 +50,8 @@ model::ModelConfig small_model() {
 }
 
 /// The model of scripts/quickstart.
-model::ModelConfig quickstart_model() {
-  model::ModelConfig config = model::preset("gpt2-124m");
+model::Architecture quickstart_model() {
+  model::Architecture config = model::preset("gpt2-124m");
   config.layers = 4;
   config.hidden = 128;
   config.attention.heads = 4;
@@ -63,7 +63,7 @@ model::ModelConfig quickstart_model() {
   return config;
 }
 
-std::vector<Box> whole_boxes(const model::ModelConfig& config) {
+std::vector<Box> whole_boxes(const model::Architecture& config) {
   std::vector<Box> boxes;
   for (const model::ParameterSpec& spec : model::parameter_table(config)) {
     boxes.push_back(Box::whole(spec.shape));
@@ -177,7 +177,7 @@ class Bench {
   const device::Arena& arena() const { return arena_; }
 
  private:
-  model::ModelConfig config_;
+  model::Architecture config_;
   schedule::StageLayout stages_;
   Communicator& world_;
   comm::Mesh mesh_;
@@ -374,7 +374,7 @@ TEST_CASE("int8 sends at most 0.27 of the bytes of f32, and each reduction what 
     if (world.size() == 1) {
       return;
     }
-    const model::ModelConfig config = quickstart_model();
+    const model::Architecture config = quickstart_model();
     fourfold::harness::SharedArena arena;
     const auto alone = world.split(world.rank(), 0, "alone");
     for (const int shard_ranks : {1, world.size()}) {

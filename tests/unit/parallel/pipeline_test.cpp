@@ -46,8 +46,8 @@ using schedule::TimelineSpan;
 constexpr std::int64_t tokens = 8;
 constexpr std::int64_t most_sequences = 2;
 
-model::ModelConfig small_model() {
-  model::ModelConfig config;
+model::Architecture small_model() {
+  model::Architecture config;
   set_family(config, model::Family::llama);
   config.layers = 16;
   config.hidden = 16;

@@ -16,8 +16,8 @@
 namespace fourfold::parallel {
 namespace {
 
-model::ModelConfig odd_model(model::Family family, bool tied) {
-  model::ModelConfig config;
+model::Architecture odd_model(model::Family family, bool tied) {
+  model::Architecture config;
   set_family(config, family);
   config.layers = 3;
   config.hidden = 20;
@@ -50,7 +50,7 @@ TEST_CASE("shares cover every element once, in whole rows, and differ by little"
   const int ranks = GENERATE(1, 2, 3, 8, 64, 1000);
   const int tiles = GENERATE(1, 3, 50);
   CAPTURE(ranks, tp, tiles);
-  const model::ModelConfig config = odd_model(family, GENERATE(true, false));
+  const model::Architecture config = odd_model(family, GENERATE(true, false));
   const Held mine = held(model::parameter_table(config), tp, tp - 1, tiles);
   const ShardLayout shards(mine.table, mine.boxes, mine.layout, ranks);
 
@@ -98,7 +98,7 @@ TEST_CASE("shares cover every element once, in whole rows, and differ by little"
 }
 
 TEST_CASE("both holders of a tied embedding cut it alike", "[shard_layout]") {
-  const model::ModelConfig config = odd_model(model::Family::gpt2, true);
+  const model::Architecture config = odd_model(model::Family::gpt2, true);
   const model::Units first{0, 2};
   const model::Units last{2, 5};
   const int tiles = GENERATE(1, 3);
@@ -125,7 +125,7 @@ TEST_CASE("both holders of a tied embedding cut it alike", "[shard_layout]") {
 
 TEST_CASE("a part of a segment is counted among the ranks whose shares it meets",
           "[shard_layout]") {
-  const model::ModelConfig config = odd_model(model::Family::llama, false);
+  const model::Architecture config = odd_model(model::Family::llama, false);
   const Held mine = held(model::parameter_table(config), 1, 0);
   const ShardLayout shards(mine.table, mine.boxes, mine.layout, 3);
   const Range segment = mine.layout.segments[1].flat;

@@ -17,8 +17,8 @@
 namespace fourfold::parallel {
 namespace {
 
-model::ModelConfig grouped(std::int64_t heads, std::int64_t kv_heads) {
-  model::ModelConfig config;
+model::Architecture grouped(std::int64_t heads, std::int64_t kv_heads) {
+  model::Architecture config;
   set_family(config, model::Family::llama);
   config.layers = 1;
   config.hidden = 8 * heads;
@@ -32,7 +32,7 @@ model::ModelConfig grouped(std::int64_t heads, std::int64_t kv_heads) {
   return config.resolved();
 }
 
-std::string refusal(const model::ModelConfig& config, int tp) {
+std::string refusal(const model::Architecture& config, int tp) {
   try {
     validate_tensor_cut(config, tp);
   } catch (const UserError& error) {
@@ -45,7 +45,7 @@ std::string refusal(const model::ModelConfig& config, int tp) {
 TEST_CASE("the parts of every parameter cover it once and are held by every rank", "[tensor_cut]") {
   const auto [heads, kv_heads] =
       GENERATE(table<std::int64_t, std::int64_t>({{8, 8}, {8, 2}, {8, 1}, {12, 4}}));
-  const model::ModelConfig config = grouped(heads, kv_heads);
+  const model::Architecture config = grouped(heads, kv_heads);
   for (const int tp : {1, 2, 4}) {
     CAPTURE(heads, kv_heads, tp);
     validate_tensor_cut(config, tp);
@@ -69,7 +69,7 @@ TEST_CASE("the parts of every parameter cover it once and are held by every rank
 }
 
 TEST_CASE("a rank's query heads find their key/value heads on the same rank", "[tensor_cut]") {
-  const model::ModelConfig config = grouped(8, 2);
+  const model::Architecture config = grouped(8, 2);
   const int tp = 4;
   for (int rank = 0; rank < tp; ++rank) {
     std::map<std::string, Box> boxes;
@@ -89,7 +89,7 @@ TEST_CASE("a rank's query heads find their key/value heads on the same rank", "[
 
 TEST_CASE("a gradient is partial where a rank has only its heads or rows of it", "[tensor_cut]") {
   using model::PartialGradient;
-  const model::ModelConfig config = grouped(8, 2);
+  const model::Architecture config = grouped(8, 2);
   const auto is_partial = [&](const char* name, int tp, bool sequence_parallel) {
     const auto table = model::parameter_table(config);
     const auto spec = std::ranges::find(table, name, &model::ParameterSpec::name);
@@ -113,7 +113,7 @@ TEST_CASE("a gradient is partial where a rank has only its heads or rows of it",
 }
 
 TEST_CASE("each logical element counts once", "[tensor_cut]") {
-  const model::ModelConfig config = grouped(8, 2);
+  const model::Architecture config = grouped(8, 2);
   const std::vector<model::ParameterSpec> table = model::parameter_table(config);
   for (const int tp : {1, 2, 4}) {
     std::int64_t counted = 0;
@@ -140,7 +140,7 @@ TEST_CASE("what cannot be cut is refused with the degrees that work", "[tensor_c
   CHECK_THAT(refusal(grouped(6, 6), 4),
              ContainsSubstring("mesh.tp = 4") && ContainsSubstring("set it to one of 1, 2, 3, 6"));
   CHECK_THAT(refusal(grouped(12, 4), 6), ContainsSubstring("set it to one of 1, 2, 4, 12"));
-  model::ModelConfig narrow = grouped(8, 8);
+  model::Architecture narrow = grouped(8, 8);
   narrow.vocab = 3;
   CHECK_THAT(refusal(narrow, 4),
              ContainsSubstring("model.vocab = 3") && ContainsSubstring("set it to one of 1, 2"));

@@ -33,8 +33,8 @@ using comm::Communicator;
 using harness::Findings;
 using harness::on_ranks;
 
-model::ModelConfig small_model(bool tied) {
-  model::ModelConfig config = model::preset("gpt2-124m");
+model::Architecture small_model(bool tied) {
+  model::Architecture config = model::preset("gpt2-124m");
   config.layers = 5;
   config.hidden = 24;
   config.attention.heads = 3;
@@ -55,7 +55,7 @@ float addend(int rank, int micro_batch, std::int64_t element) {
 /// One rank's parameters and seams, without a model between them.
 class Bench {
  public:
-  Bench(const model::ModelConfig& config, Communicator& world, const ZeroOptions& zero)
+  Bench(const model::Architecture& config, Communicator& world, const ZeroOptions& zero)
       : config_(config),
         stages_(schedule::whole_model(config)),
         mesh_({.dp = world.size()}, world),
@@ -171,7 +171,7 @@ class Bench {
   std::int64_t vectors() const { return parameters_.layout().segments.back().flat.count; }
 
  private:
-  static std::vector<Box> whole_boxes(const model::ModelConfig& config) {
+  static std::vector<Box> whole_boxes(const model::Architecture& config) {
     std::vector<Box> boxes;
     for (const model::ParameterSpec& spec : model::parameter_table(config)) {
       boxes.push_back(Box::whole(spec.shape));
@@ -225,7 +225,7 @@ class Bench {
     return wrong;
   }
 
-  model::ModelConfig config_;
+  model::Architecture config_;
   schedule::StageLayout stages_;
   comm::Mesh mesh_;
   fourfold::harness::SharedArena arena_;
@@ -311,7 +311,7 @@ TEST_CASE("ranks begin sums over groups and replicas in one order, whatever has 
 TEST_CASE("weights of all shares are there when a unit needs them", "[training_seams]") {
   on_ranks([](Communicator& world, Findings& findings) {
     for (const ZeroOptions& zero : options_for(world.size())) {
-      const model::ModelConfig config = small_model(true);
+      const model::Architecture config = small_model(true);
       Bench bench(config, world, zero);
       for (const int version : {1, 2}) {
         bench.renew_weights(version);
@@ -327,7 +327,7 @@ TEST_CASE("weights of all shares are there when a unit needs them", "[training_s
 
 TEST_CASE("of what is shared out a rank has its share and the vectors", "[training_seams]") {
   on_ranks([](Communicator& world, Findings& findings) {
-    const model::ModelConfig config = small_model(true);
+    const model::Architecture config = small_model(true);
     const Bench whole(config, world, {});
     const Bench shared(config, world,
                        {.shard_ranks = world.size(),

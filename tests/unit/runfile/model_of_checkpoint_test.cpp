@@ -20,8 +20,8 @@
 using Catch::Matchers::ContainsSubstring;
 using fourfold::ExitCode;
 using fourfold::UserError;
+using fourfold::model::Architecture;
 using fourfold::model::Family;
-using fourfold::model::ModelConfig;
 using fourfold::model::RopeScaling;
 using namespace fourfold::runfile;
 
@@ -29,8 +29,8 @@ namespace {
 
 const std::string data_table = "[data]\ntrain = [\"x\"]\n";
 
-ModelConfig small_llama() {
-  ModelConfig config;
+Architecture small_llama() {
+  Architecture config;
   set_family(config, Family::llama);
   config.layers = 4;
   config.hidden = 64;
@@ -44,7 +44,7 @@ ModelConfig small_llama() {
 
 /// As a checkpoint's; remembers where it was looked for.
 struct Checkpoint {
-  ModelConfig model = small_llama();
+  Architecture model = small_llama();
   std::vector<std::string> asked = {};
 
   EffectiveConfig begin(const std::string& text, const std::vector<std::string>& overrides) {
@@ -56,7 +56,7 @@ struct Checkpoint {
   }
 };
 
-std::string refusal(const ModelConfig& before, const ModelConfig& after,
+std::string refusal(const Architecture& before, const Architecture& after,
                     const std::vector<std::string>& allowed = {}) {
   try {
     refuse_other_model(before, after, allowed, "ckpt/step-000000004");
@@ -108,7 +108,7 @@ TEST_CASE("a [model] without its vocabulary has that of the checkpoint", "[model
   CHECK(taken.origins.at("model.vocab").source == Origin::Source::derived);
   CHECK(taken.origins.count("model.hidden") == 0);
   // Whoever opens a checkpoint that cannot be opened says so: a model is written.
-  const auto closed = [](const CheckpointConfig&) -> std::optional<ModelConfig> {
+  const auto closed = [](const CheckpointConfig&) -> std::optional<Architecture> {
     throw UserError(ExitCode::config, "is no checkpoint");
   };
   const std::vector<std::string> overrides{override};
@@ -134,25 +134,25 @@ TEST_CASE("a model that is written whole, or a run that begins anew, asks no che
 }
 
 TEST_CASE("weights of another model are refused, key by key", "[model_of_checkpoint]") {
-  using Change = std::function<void(ModelConfig&)>;
+  using Change = std::function<void(Architecture&)>;
   const auto [key, change] = GENERATE(table<std::string, Change>({
       {"model.heads is 4, the checkpoint has 8",
-       [](ModelConfig& m) {
+       [](Architecture& m) {
          m.attention.heads = 4;
          m.attention.kv_heads = 2;
          m.attention.head_dim = 16;
        }},
       {"model.norm_epsilon is 0.001, the checkpoint has 1e-05",
-       [](ModelConfig& m) { m.norm.epsilon = 1e-3; }},
+       [](Architecture& m) { m.norm.epsilon = 1e-3; }},
       {"model.rope_theta is 500000.0, the checkpoint has 10000.0",
-       [](ModelConfig& m) { m.positions.rope_theta = 5e5; }},
+       [](Architecture& m) { m.positions.rope_theta = 5e5; }},
       {"model.rope_scaling.kind is \"llama3\", the checkpoint has \"none\"",
-       [](ModelConfig& m) {
+       [](Architecture& m) {
          m.positions.rope_scaling.kind = RopeScaling::Kind::llama3;
          m.positions.rope_scaling.factor = 8;
        }},
   }));
-  ModelConfig other = small_llama();
+  Architecture other = small_llama();
   change(other);
   const std::string told = refusal(small_llama(), other);
   CHECK_THAT(told, ContainsSubstring(key + "  (allow it with --allow-change=model."));
@@ -170,7 +170,7 @@ TEST_CASE("weights of another model are refused, key by key", "[model_of_checkpo
 
 TEST_CASE("a model whose tensors are others is told by key, and cannot be allowed",
           "[model_of_checkpoint]") {
-  ModelConfig other = small_llama();
+  Architecture other = small_llama();
   other.layers = 12;
   other.attention.qkv_bias = true;
   const std::string told = refusal(small_llama(), other, {"model.layers"});
@@ -178,14 +178,14 @@ TEST_CASE("a model whose tensors are others is told by key, and cannot be allowe
                        ContainsSubstring("\n  model.layers is 12, the checkpoint has 4\n") &&
                        ContainsSubstring("model.qkv_bias is true, the checkpoint has false") &&
                        !ContainsSubstring("--allow-change"));
-  CHECK_THAT(refusal(small_llama(), ModelConfig{}.resolved()),
+  CHECK_THAT(refusal(small_llama(), Architecture{}.resolved()),
              ContainsSubstring("model.family is \"gpt2\", the checkpoint has \"llama\""));
   CHECK_THAT(refusal(small_llama(), small_llama(), {"model.layer"}),
              ContainsSubstring("did you mean model.layers?"));
 }
 
 TEST_CASE("what changes nothing that weights compute is told and taken", "[model_of_checkpoint]") {
-  ModelConfig other = small_llama();
+  Architecture other = small_llama();
   other.dropout = 0.1;
   other.context = 128;
   other.positions.rope_scaling.factor = 7;  // of no scaling
@@ -194,8 +194,8 @@ TEST_CASE("what changes nothing that weights compute is told and taken", "[model
   CHECK(changes[0].str() == "model.context: 64 -> 128");
   CHECK(changes[1].str() == "model.dropout: 0.0 -> 0.1");
   // Of a gpt2 the positions are weights.
-  ModelConfig gpt2 = ModelConfig{}.resolved();
-  ModelConfig longer = gpt2;
+  Architecture gpt2 = Architecture{}.resolved();
+  Architecture longer = gpt2;
   longer.context = 2048;
   CHECK_THAT(refusal(gpt2, longer), ContainsSubstring("model.context is 2048"));
 }

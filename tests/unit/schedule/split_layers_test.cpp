@@ -22,8 +22,8 @@ using Catch::Matchers::ContainsSubstring;
 using Layers = std::vector<std::int64_t>;
 
 /// hidden 1, one head, ffn chosen so that a block is as dear as the tests want.
-model::ModelConfig plain(std::int64_t layers, std::int64_t vocab) {
-  model::ModelConfig config;
+model::Architecture plain(std::int64_t layers, std::int64_t vocab) {
+  model::Architecture config;
   config.layers = layers;
   config.hidden = 4;
   config.attention.heads = 1;
@@ -33,7 +33,7 @@ model::ModelConfig plain(std::int64_t layers, std::int64_t vocab) {
   return config.resolved();
 }
 
-Layers counts(const model::ModelConfig& config, const LayerSplit& split) {
+Layers counts(const model::Architecture& config, const LayerSplit& split) {
   Layers result;
   int begin = 0;
   const int head = static_cast<int>(config.layers) + 1;
@@ -46,7 +46,7 @@ Layers counts(const model::ModelConfig& config, const LayerSplit& split) {
   return result;
 }
 
-std::string refusal(const model::ModelConfig& config, const LayerSplit& split) {
+std::string refusal(const model::Architecture& config, const LayerSplit& split) {
   try {
     split_layers(config, split);
   } catch (const UserError& error) {
@@ -58,7 +58,7 @@ std::string refusal(const model::ModelConfig& config, const LayerSplit& split) {
 
 TEST_CASE("the FLOPs of all units are those of the model", "[split_layers]") {
   const auto preset = GENERATE("gpt2-124m", "llama-3-8b", "llama-15m");
-  const model::ModelConfig config = model::preset(preset);
+  const model::Architecture config = model::preset(preset);
   CHECK(pass_flops(config, model::all_units(config), 512).sum() ==
         model::flops_per_token(config, 512));
   CHECK(pass_flops(config, {0, 1}, 512).sum() == 0);

@@ -17,7 +17,7 @@ namespace {
 /// Six layers: units 0 (embedding), 1..6, 7 (head).
 StageLayout layout(const std::string& schedule, int stages, int chunks,
                    std::vector<std::int64_t> layers) {
-  model::ModelConfig config = model::preset("gpt2-124m");
+  model::Architecture config = model::preset("gpt2-124m");
   config.layers = 6;
   const auto made = schedule::make_schedule(
       {.name = schedule, .stages = stages, .micro_batches = 8, .chunks = chunks});
@@ -83,7 +83,7 @@ TEST_CASE("a tied embedding on one rank with the head ends with whichever is lat
 }
 
 TEST_CASE("a whole model is one stage", "[stage_layout]") {
-  model::ModelConfig config = model::preset("gpt2-124m");
+  model::Architecture config = model::preset("gpt2-124m");
   const StageLayout whole = schedule::whole_model(config, 3);
   CHECK(whole.chunks_of(0) == std::vector<model::Units>{{0, 14}});
   CHECK(whole.schedule.micro_batches == 3);

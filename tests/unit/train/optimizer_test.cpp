@@ -28,8 +28,8 @@ namespace train = fourfold::train;
 
 namespace {
 
-model::ModelConfig tiny_model() {
-  model::ModelConfig config;
+model::Architecture tiny_model() {
+  model::Architecture config;
   config.layers = 1;
   config.hidden = 8;
   config.attention.heads = 2;

@@ -6,7 +6,7 @@
 #include <fourfold/interchange/hf_tokenizer.hpp>
 #include <fourfold/io/checkpoint.hpp>
 #include <fourfold/io/tensor_source.hpp>
-#include <fourfold/model/model_config.hpp>
+#include <fourfold/model/architecture.hpp>
 
 #include <cstdint>
 #include <filesystem>
@@ -49,16 +49,16 @@ struct ExportPlan {
 /// A folder that transformers' from_pretrained takes: config.json, model.safetensors, and an index
 /// when there are several; with a tokenizer its files, and generation_config.json. Nothing is read.
 /// @pre config is resolved  @throws UserError as hf_config_json
-ExportPlan plan_hf_export(const model::ModelConfig& config, const ExportOptions& options,
+ExportPlan plan_hf_export(const model::Architecture& config, const ExportOptions& options,
                           const HfTokenizer& tokenizer = {});
 
 /// A file that llm.c's programs load. @throws UserError (config) naming key and value for what
 /// llm.c's GPT-2 cannot be, and dtype f16
-ExportPlan plan_llmc_export(const model::ModelConfig& config, const ExportOptions& options);
+ExportPlan plan_llmc_export(const model::Architecture& config, const ExportOptions& options);
 
 /// The model of a checkpoint.
 /// @throws UserError: data_corrupt when its masters are not those of its run file's model
-model::ModelConfig model_of(const io::Checkpoint& checkpoint);
+model::Architecture model_of(const io::Checkpoint& checkpoint);
 
 /// Writes it to `path`, which appears whole or not at all.
 /// @param progress  told of bytes written

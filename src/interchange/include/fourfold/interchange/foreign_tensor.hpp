@@ -10,7 +10,7 @@
 
 #include <fourfold/base/box.hpp>
 #include <fourfold/io/llmc_checkpoint.hpp>
-#include <fourfold/model/model_config.hpp>
+#include <fourfold/model/architecture.hpp>
 
 #include <cstdint>
 #include <string>
@@ -43,11 +43,11 @@ struct TableRows {
 /// order of the model; without lm_head.weight when it is tied.
 /// GPT-2's linear layers (Conv1D) are [in, out], with query, key and value side by side.
 /// @pre rows are at least the model's
-std::vector<ForeignTensor> hf_tensors(const model::ModelConfig& config, const TableRows& rows);
+std::vector<ForeignTensor> hf_tensors(const model::Architecture& config, const TableRows& rows);
 
 /// llm.c: as io::llmc_arrays(), in that order.
 /// @pre config has the layers and the width of sizes, and at most its vocab and context
-std::vector<ForeignTensor> llmc_tensors(const model::ModelConfig& config,
+std::vector<ForeignTensor> llmc_tensors(const model::Architecture& config,
                                         const io::LlmcSizes& sizes);
 
 }  // namespace fourfold::interchange

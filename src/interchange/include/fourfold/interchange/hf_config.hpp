@@ -4,7 +4,7 @@
 
 #include <fourfold/base/dtype.hpp>
 #include <fourfold/interchange/hf_tokenizer.hpp>
-#include <fourfold/model/model_config.hpp>
+#include <fourfold/model/architecture.hpp>
 
 #include <cstdint>
 #include <string>
@@ -14,7 +14,7 @@
 namespace fourfold::interchange {
 
 struct HfModel {
-  model::ModelConfig config;       ///< resolved
+  model::Architecture config;      ///< resolved
   std::vector<std::string> notes;  ///< what it says and does not mean for us, a line each
 };
 
@@ -30,7 +30,7 @@ HfModel parse_hf_config(std::string_view text, const std::string& file_name);
 /// @param vocab_rows  rows of the embedding, at least config.vocab
 /// @param dtype       of the weights beside it
 /// @throws UserError (config) naming key and value for what those models cannot be
-std::string hf_config_json(const model::ModelConfig& config, std::int64_t vocab_rows, DType dtype,
+std::string hf_config_json(const model::Architecture& config, std::int64_t vocab_rows, DType dtype,
                            const SpecialTokens& special = {});
 
 /// The generation_config.json beside it, from which `generate` knows where a text ends.

@@ -5,7 +5,7 @@
 #include <fourfold/interchange/foreign_source.hpp>
 #include <fourfold/io/checkpoint.hpp>
 #include <fourfold/io/checkpoint_plan.hpp>
-#include <fourfold/model/model_config.hpp>
+#include <fourfold/model/architecture.hpp>
 
 #include <cstdint>
 #include <filesystem>
@@ -23,7 +23,7 @@ struct ImportOptions {
 /// A model in another program's files, which have been opened and checked; weights are still to be
 /// read.
 struct ForeignModel {
-  model::ModelConfig config;       ///< resolved
+  model::Architecture config;      ///< resolved
   std::vector<std::string> notes;  ///< what is in the files and not taken over, a line each
   std::unique_ptr<ForeignSource> source;
 };
@@ -37,11 +37,11 @@ ForeignModel open_hf(const std::filesystem::path& folder, const ImportOptions& o
 ForeignModel open_llmc(const std::filesystem::path& file, const ImportOptions& options);
 
 /// What a checkpoint of the model holds: the f32 masters, all on one rank.
-std::vector<io::TensorLayout> layouts_of(const model::ModelConfig& config);
+std::vector<io::TensorLayout> layouts_of(const model::Architecture& config);
 
 /// What it holds besides: a run file with this model and else the defaults, and a run that has not
 /// begun. @param tokenizer  data.tokenizer; empty: nobody
 /// knows, and programs that need one ask for it
-io::CheckpointScalars scalars_of(const model::ModelConfig& config, const std::string& tokenizer);
+io::CheckpointScalars scalars_of(const model::Architecture& config, const std::string& tokenizer);
 
 }  // namespace fourfold::interchange

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <fourfold/model/model_config.hpp>
+#include <fourfold/model/architecture.hpp>
 
 #include <filesystem>
 #include <string>
@@ -18,7 +18,7 @@ namespace fourfold::interchange {
 /// @pre model is resolved
 /// @throws UserError (config) for names that no run file can hold, which are those that are not
 ///   UTF-8
-std::string run_file_of(const model::ModelConfig& model, const std::string& tokenizer,
+std::string run_file_of(const model::Architecture& model, const std::string& tokenizer,
                         const std::filesystem::path& step, const std::filesystem::path& file);
 
 }  // namespace fourfold::interchange

@@ -21,7 +21,7 @@
 #pragma once
 
 #include <fourfold/base/shape.hpp>
-#include <fourfold/model/model_config.hpp>
+#include <fourfold/model/architecture.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -104,16 +104,16 @@ struct Part {
 };
 
 /// All units of a model: [0, layers + 2).
-Units all_units(const ModelConfig& config);
+Units all_units(const Architecture& config);
 
 /// All parameters in the order of units. @pre config is resolved
-std::vector<ParameterSpec> parameter_table(const ModelConfig& config);
+std::vector<ParameterSpec> parameter_table(const Architecture& config);
 
 /// The parameters that a rank with these ranges of units needs, in the order of units. With tied
 /// embeddings a rank that has the head but not unit 0 gets embedding.token.weight as well, as a
 /// parameter of the head's unit: a second copy, whose gradient must be added to the first's.
 /// @pre the ranges ascend and do not overlap
-std::vector<ParameterSpec> parameter_table(const ModelConfig& config, std::span<const Units> held);
-std::vector<ParameterSpec> parameter_table(const ModelConfig& config, Units units);
+std::vector<ParameterSpec> parameter_table(const Architecture& config, std::span<const Units> held);
+std::vector<ParameterSpec> parameter_table(const Architecture& config, Units units);
 
 }  // namespace fourfold::model

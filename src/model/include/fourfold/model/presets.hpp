@@ -4,7 +4,7 @@
 /// Named models: families, which are traits without sizes, and published shapes.
 #pragma once
 
-#include <fourfold/model/model_config.hpp>
+#include <fourfold/model/architecture.hpp>
 
 #include <cstdint>
 #include <optional>
@@ -22,16 +22,16 @@ std::string_view name(Family family) noexcept;
 
 /// Gives `config` the traits of a family. Its sizes, epsilon, and what else the family leaves open
 /// stay.
-void set_family(ModelConfig& config, Family family);
+void set_family(Architecture& config, Family family);
 /// The family that has these traits, whatever the sizes. Nothing: none has them.
-std::optional<Family> family_of(const ModelConfig& config);
+std::optional<Family> family_of(const Architecture& config);
 /// Its name, for people; "decoder" where there is none.
-std::string_view family_name(const ModelConfig& config);
+std::string_view family_name(const Architecture& config);
 
 /// A published shape by name: "gpt2-124m", "gpt2-350m", "gpt2-774m", "gpt2-1558m", "llama-15m",
 /// "llama-2-7b", "llama-3-8b", "llama-3.1-8b", "llama-3.2-1b". Resolved.
 /// @throws UserError (exit code config) with the known names and the nearest one
-ModelConfig preset(std::string_view preset_name);
+Architecture preset(std::string_view preset_name);
 const std::vector<std::string>& preset_names();
 
 }  // namespace fourfold::model

@@ -10,7 +10,7 @@
 #include <fourfold/base/tensor_view.hpp>
 #include <fourfold/device/arena.hpp>
 #include <fourfold/device/stream.hpp>
-#include <fourfold/model/model_config.hpp>
+#include <fourfold/model/architecture.hpp>
 #include <fourfold/model/parameters.hpp>
 #include <fourfold/model/recompute.hpp>
 #include <fourfold/model/seams.hpp>
@@ -67,7 +67,7 @@ struct LocalSizes {
   friend bool operator==(const LocalSizes&, const LocalSizes&) = default;
 };
 /// Reads them off the boxes. Sizes of tensors that are not in the table are the whole model's.
-LocalSizes local_sizes(const ModelConfig& config, std::span<const ParameterSpec> table,
+LocalSizes local_sizes(const Architecture& config, std::span<const ParameterSpec> table,
                        std::span<const Box> boxes);
 
 /// Runs a range of units forward and backward. Everything is enqueued on the given stream; nothing
@@ -91,7 +91,7 @@ class Stage {
   ///                    shows what it takes
   /// @param host        likewise in host memory; needed with options.activations_on_host
   /// @throws UserError (config) as validate_for_device()
-  Stage(const ModelConfig& config, Units units, const Parameters& parameters, Seams& seams,
+  Stage(const Architecture& config, Units units, const Parameters& parameters, Seams& seams,
         device::Arena& arena, const StageOptions& options, device::Arena* host = nullptr);
   ~Stage();
   Stage(Stage&&) noexcept;

@@ -8,7 +8,7 @@
 #pragma once
 
 #include <fourfold/base/box.hpp>
-#include <fourfold/model/model_config.hpp>
+#include <fourfold/model/architecture.hpp>
 
 #include <array>
 #include <cstdint>
@@ -41,6 +41,6 @@ std::span<const ChunkProduct> chunk_products(int rank, int key_rank);
 
 /// @throws UserError (config) when sequences or heads cannot be cut: names the keys and the nearest
 ///   values that work. @pre validate_tensor_cut(config, tp) passes
-void validate_context_cut(const model::ModelConfig& config, ContextMode mode, int cp, int tp);
+void validate_context_cut(const model::Architecture& config, ContextMode mode, int cp, int tp);
 
 }  // namespace fourfold::parallel

@@ -49,7 +49,7 @@ class Pipeline {
   /// @param host        as Stage has it
   /// @param graphs      none, unless: one stage, one chunk, no dropout, activations stay on the
   ///   device, device::has_own_memory, and passes of partial gradients talk to no other rank
-  Pipeline(const model::ModelConfig& config, const schedule::StageLayout& layout,
+  Pipeline(const model::Architecture& config, const schedule::StageLayout& layout,
            comm::Communicator& pp, const model::Parameters& parameters, model::Seams& seams,
            device::Arena& arena, model::StageOptions options, device::Arena* host = nullptr,
            GraphsOf graphs = GraphsOf::none);

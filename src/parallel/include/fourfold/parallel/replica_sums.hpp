@@ -4,7 +4,7 @@
 
 #include <fourfold/comm/communicator.hpp>
 #include <fourfold/device/stream.hpp>
-#include <fourfold/model/model_config.hpp>
+#include <fourfold/model/architecture.hpp>
 #include <fourfold/model/parameters.hpp>
 #include <fourfold/parallel/collective_recorder.hpp>
 

@@ -12,7 +12,7 @@
 #pragma once
 
 #include <fourfold/base/box.hpp>
-#include <fourfold/model/model_config.hpp>
+#include <fourfold/model/architecture.hpp>
 #include <fourfold/model/parameter_table.hpp>
 
 #include <vector>
@@ -39,13 +39,13 @@ bool gradient_is_partial(const model::ParameterSpec& spec, const TensorShard& sh
 
 /// Whether every position holds as much of each matrix of a block as the others do: heads always
 /// are dealt evenly, ffn features need not be.
-bool blocks_are_cut_alike(const model::ModelConfig& config, int tp);
+bool blocks_are_cut_alike(const model::Architecture& config, int tp);
 
 /// The boxes of a whole table at one position.
 std::vector<Box> tensor_boxes(const std::vector<model::ParameterSpec>& table, int tp, int rank);
 
 /// @throws UserError (config) when the model cannot be cut into tp parts: names the key of the
 ///   model, and the degrees that work
-void validate_tensor_cut(const model::ModelConfig& config, int tp);
+void validate_tensor_cut(const model::Architecture& config, int tp);
 
 }  // namespace fourfold::parallel

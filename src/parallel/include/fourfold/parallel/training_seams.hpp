@@ -4,7 +4,7 @@
 
 #include <fourfold/comm/mesh.hpp>
 #include <fourfold/device/arena.hpp>
-#include <fourfold/model/model_config.hpp>
+#include <fourfold/model/architecture.hpp>
 #include <fourfold/model/parameters.hpp>
 #include <fourfold/parallel/collective_recorder.hpp>
 #include <fourfold/parallel/error_feedback.hpp>
@@ -34,7 +34,7 @@ class TrainingSeams : public MeshSeams {
  public:
   /// What the seams work on; borrowed.
   struct State {
-    const model::ModelConfig& config;
+    const model::Architecture& config;
     const schedule::StageLayout& stages;  ///< of all ranks of the pp axis
     const model::Parameters& parameters;  ///< tensor_boxes(table, tp, rank)
     const ParameterShare& share;

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <fourfold/comm/mesh.hpp>
-#include <fourfold/model/model_config.hpp>
+#include <fourfold/model/architecture.hpp>
 #include <fourfold/model/parameters.hpp>
 #include <fourfold/parallel/parameter_share.hpp>
 #include <fourfold/parallel/shard_layout.hpp>
@@ -33,7 +33,7 @@ struct ZeroOptions {
 };
 
 /// What a rank then has memory for beside its share.
-model::ParameterMemory parameter_memory(const ZeroOptions& zero, const model::ModelConfig& config);
+model::ParameterMemory parameter_memory(const ZeroOptions& zero, const model::Architecture& config);
 
 /// How `ranks` ranks with these parameters would share them out.
 ShardLayout make_layout(const model::Parameters& parameters, int ranks);

@@ -23,7 +23,7 @@ namespace fourfold::runfile {
 /// leaves model.vocab out the vocabulary is. Values that --set gives lie over it.
 /// @return nothing: the run has no checkpoint yet
 using ModelOfCheckpoint =
-    std::function<std::optional<model::ModelConfig>(const CheckpointConfig& checkpoint)>;
+    std::function<std::optional<model::Architecture>(const CheckpointConfig& checkpoint)>;
 
 /// load_run_config() and parse_run_config() of programs that can open checkpoints.
 /// @throws UserError as those; what model_of throws
@@ -43,8 +43,8 @@ EffectiveConfig parse_run_config(std::string_view toml, const std::string& file_
 /// @throws UserError (exit code config) naming each key with both values; also when `allowed` names
 ///   an unknown key
 /// @pre both models are resolved
-std::vector<ConfigChange> refuse_other_model(const model::ModelConfig& before,
-                                             const model::ModelConfig& after,
+std::vector<ConfigChange> refuse_other_model(const model::Architecture& before,
+                                             const model::Architecture& after,
                                              std::span<const std::string> allowed,
                                              const std::string& checkpoint);
 

@@ -7,7 +7,7 @@
 #pragma once
 
 #include <fourfold/base/dtype.hpp>
-#include <fourfold/model/model_config.hpp>
+#include <fourfold/model/architecture.hpp>
 #include <fourfold/model/recompute.hpp>
 #include <fourfold/runfile/learning_rate.hpp>
 
@@ -217,7 +217,7 @@ struct WatchConfig {
 
 struct RunConfig {
   std::string preset;  ///< model.preset; the values it brought are in `model`
-  model::ModelConfig model;
+  model::Architecture model;
   MeshConfig mesh;
   TrainConfig train;
   OptimConfig optim;

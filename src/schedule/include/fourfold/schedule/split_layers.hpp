@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <fourfold/model/model_config.hpp>
+#include <fourfold/model/architecture.hpp>
 #include <fourfold/model/parameter_table.hpp>
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct PassFlops {
   double sum() const noexcept { return forward + backward_input + backward_weight; }
 };
 /// @param tokens  of a sequence
-PassFlops pass_flops(const model::ModelConfig& config, model::Units units, std::int64_t tokens);
+PassFlops pass_flops(const model::Architecture& config, model::Units units, std::int64_t tokens);
 
 struct LayerSplit {
   int stages = 1;  ///< mesh.pp
@@ -41,6 +41,6 @@ struct LayerSplit {
 /// @param config  resolved
 /// @throws UserError (config): fewer layers than virtual stages, or stage_layers that do not fit,
 ///   with the nearest value that works
-std::vector<model::Units> split_layers(const model::ModelConfig& config, const LayerSplit& split);
+std::vector<model::Units> split_layers(const model::Architecture& config, const LayerSplit& split);
 
 }  // namespace fourfold::schedule

@@ -11,7 +11,7 @@
 #include <fourfold/comm/mesh.hpp>
 #include <fourfold/device/arena.hpp>
 #include <fourfold/io/checkpoint_plan.hpp>
-#include <fourfold/model/model_config.hpp>
+#include <fourfold/model/architecture.hpp>
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/schedule/stage_layout.hpp>
 

@@ -7,7 +7,7 @@
 
 #include <fourfold/comm/mesh.hpp>
 #include <fourfold/io/checkpoint_plan.hpp>
-#include <fourfold/model/model_config.hpp>
+#include <fourfold/model/architecture.hpp>
 #include <fourfold/parallel/zero.hpp>
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/schedule/stage_layout.hpp>
@@ -21,7 +21,7 @@ namespace fourfold::train {
 /// Tensors of every parameter in each of `states` (error_feedback: of the matrices), f32: each on
 /// the stage of its unit, as tensor parallelism cuts it, shared out among the data plane as ZeRO
 /// does; error feedback is shared out with ZeRO and without.
-std::vector<io::TensorLayout> state_layouts(const model::ModelConfig& config,
+std::vector<io::TensorLayout> state_layouts(const model::Architecture& config,
                                             const schedule::StageLayout& stages,
                                             const comm::MeshShape& mesh,
                                             const parallel::ZeroOptions& zero,

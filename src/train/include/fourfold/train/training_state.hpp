@@ -58,7 +58,7 @@ class TrainingState {
   /// parallelism cuts it, shared out among the data plane as ZeRO does; layouts() are of the whole
   /// model.
   /// @param share  of this rank
-  TrainingState(const model::ModelConfig& config, const schedule::StageLayout& stages,
+  TrainingState(const model::Architecture& config, const schedule::StageLayout& stages,
                 const parallel::ParameterShare& share, const Optimizer& optimizer,
                 const comm::Mesh& mesh, const parallel::ZeroOptions& zero,
                 const OptionalState& more = {});

@@ -62,7 +62,7 @@ struct FeedForwardTraits {
 /// What a decoder is, independent of any mesh. A value; families and published shapes are named
 /// ones (presets.hpp). The run file's [model] table has the same keys. Fields that say "0: ..." are
 /// filled in by resolved().
-struct ModelConfig {
+struct Architecture {
   std::int64_t layers = 12;
   std::int64_t hidden = 768;
   std::int64_t vocab = 50257;
@@ -80,29 +80,29 @@ struct ModelConfig {
 
   /// This configuration with derived fields filled in, validated.
   /// @throws UserError (exit code config) naming the key, the reason and a value that works
-  ModelConfig resolved() const;
+  Architecture resolved() const;
 
   /// Checks a configuration whose fields are all filled in. Same errors as resolved().
   void validate() const;
 
-  friend bool operator==(const ModelConfig&, const ModelConfig&) = default;
+  friend bool operator==(const Architecture&, const Architecture&) = default;
 };
 
 /// Checks what the kernels of this build ask of a model beside: on a device a head of at most
 /// kernels::most_head_dim() features. What is only stored need not fit it.
 /// @throws UserError (exit code config) likewise
-void validate_for_device(const ModelConfig& config);
+void validate_for_device(const Architecture& config);
 
 /// Trainable numbers, each counted once (tied embeddings once).
-std::int64_t parameter_count(const ModelConfig& config);
+std::int64_t parameter_count(const Architecture& config);
 
 /// Parameters that take part in a product for every token: all matrices of the blocks and the
 /// language-model head (tied or not); not the embedding look-ups, norms and biases.
-std::int64_t product_parameter_count(const ModelConfig& config);
+std::int64_t product_parameter_count(const Architecture& config);
 
 /// Model FLOPs of one token of a training step (forward and backward) for sequences of `tokens`:
 /// 6 N + 6 layers * heads * head_dim * tokens, N = product_parameter_count(): causal attention
 /// counted as half the square, recomputation not counted (the convention of llm.c and Megatron-LM).
-double flops_per_token(const ModelConfig& config, std::int64_t tokens);
+double flops_per_token(const Architecture& config, std::int64_t tokens);
 
 }  // namespace fourfold::model

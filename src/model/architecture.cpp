@@ -4,7 +4,7 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/kernels/attention.hpp>
-#include <fourfold/model/model_config.hpp>
+#include <fourfold/model/architecture.hpp>
 #include <fourfold/model/parameter_table.hpp>
 
 #include <cmath>
@@ -43,7 +43,7 @@ std::int64_t nearest_divisor(std::int64_t total, std::int64_t wanted) {
   return 1;
 }
 
-void validate_heads(const ModelConfig& config) {
+void validate_heads(const Architecture& config) {
   if (config.attention.heads % config.attention.kv_heads != 0) {
     refuse(
         format_message("model.kv_heads = {} does not divide model.heads = {} (each key/value head "
@@ -59,7 +59,7 @@ void validate_heads(const ModelConfig& config) {
   }
 }
 
-void validate_rope(const ModelConfig& config) {
+void validate_rope(const Architecture& config) {
   const RopeScaling& scaling = config.positions.rope_scaling;
   if (!(config.positions.rope_theta > 1) || !std::isfinite(config.positions.rope_theta)) {
     refuse(format_message(
@@ -87,7 +87,7 @@ void validate_rope(const ModelConfig& config) {
   }
 }
 
-void validate_traits(const ModelConfig& config) {
+void validate_traits(const Architecture& config) {
   using Activation = FeedForwardTraits::Activation;
   // What there are kernels for; no key of the run file can ask for another pair.
   FOURFOLD_EXPECT(config.feed_forward.gated ==
@@ -118,8 +118,8 @@ std::string_view name(RopeScaling::Kind kind) noexcept {
   return "none";
 }
 
-ModelConfig ModelConfig::resolved() const {
-  ModelConfig result = *this;
+Architecture Architecture::resolved() const {
+  Architecture result = *this;
   require_size("hidden", hidden);
   require_size("heads", attention.heads);
   if (attention.head_dim == 0) {
@@ -142,7 +142,7 @@ ModelConfig ModelConfig::resolved() const {
   return result;
 }
 
-void ModelConfig::validate() const {
+void Architecture::validate() const {
   require_size("layers", layers);
   require_size("hidden", hidden);
   require_size("heads", attention.heads);
@@ -167,7 +167,7 @@ void ModelConfig::validate() const {
   validate_traits(*this);
 }
 
-void validate_for_device(const ModelConfig& config) {
+void validate_for_device(const Architecture& config) {
   const std::int64_t most = kernels::most_head_dim();
   if (config.attention.head_dim > most) {
     refuse(format_message(
@@ -178,7 +178,7 @@ void validate_for_device(const ModelConfig& config) {
   }
 }
 
-std::int64_t parameter_count(const ModelConfig& config) {
+std::int64_t parameter_count(const Architecture& config) {
   std::int64_t count = 0;
   for (const ParameterSpec& spec : parameter_table(config)) {
     count += spec.shape.elements();
@@ -186,7 +186,7 @@ std::int64_t parameter_count(const ModelConfig& config) {
   return count;
 }
 
-std::int64_t product_parameter_count(const ModelConfig& config) {
+std::int64_t product_parameter_count(const Architecture& config) {
   std::int64_t count = config.tie_embeddings ? config.vocab * config.hidden : 0;  // as head
   for (const ParameterSpec& spec : parameter_table(config)) {
     count += spec.kind == ParameterKind::matrix ? spec.shape.elements() : 0;
@@ -194,7 +194,7 @@ std::int64_t product_parameter_count(const ModelConfig& config) {
   return count;
 }
 
-double flops_per_token(const ModelConfig& config, std::int64_t tokens) {
+double flops_per_token(const Architecture& config, std::int64_t tokens) {
   const auto products = static_cast<double>(product_parameter_count(config));
   const auto attention_features =
       static_cast<double>(config.layers * config.attention.heads * config.attention.head_dim);
