@@ -14,22 +14,6 @@
 namespace fourfold::kernels {
 namespace {
 
-/// Calls body(copy, keeps): what becomes of the weight, and whether master and moments are stored.
-template <class Body>
-void with_weight(TensorView weight, bool tries, const std::optional<StochasticRounding>& rounding,
-                 const Body& body) {
-  FOURFOLD_EXPECT(weight || !tries);
-  with_copy(weight, rounding, [&]<class Copy>(const Copy& copy) {
-    if constexpr (!std::is_same_v<Copy, NoCopy>) {
-      if (tries) {
-        body(copy, std::false_type{});
-        return;
-      }
-    }
-    body(copy, std::true_type{});
-  });
-}
-
 /// What gradients are multiplied by; not finite where there is to be no update.
 KOKKOS_FORCEINLINE_FUNCTION float scale_of(const float* gradient_scale) {
   return gradient_scale != nullptr ? *gradient_scale : 1.0F;
@@ -37,7 +21,7 @@ KOKKOS_FORCEINLINE_FUNCTION float scale_of(const float* gradient_scale) {
 
 constexpr int run = pack_elements<float>;
 
-template <class Copy, bool keeps>
+template <class Copy>
 struct Adam {
   float* master;
   float* exp_avg;
@@ -74,11 +58,9 @@ struct Adam {
       float m = exp_avg[i];
       float v = exp_avg_sq[i];
       update(gradient[i] * scale, p, m, v);
-      if constexpr (keeps) {
-        exp_avg[i] = m;
-        exp_avg_sq[i] = v;
-        master[i] = p;
-      }
+      exp_avg[i] = m;
+      exp_avg_sq[i] = v;
+      master[i] = p;
       copy.put(i, p, bits);
     });
   }
@@ -100,16 +82,14 @@ struct Adam {
     for (int i = 0; i < n; ++i) {
       update(g[i] * scale, p[i], m[i], v[i]);
     }
-    if constexpr (keeps) {
-      save<n>(exp_avg + first, m);
-      save<n>(exp_avg_sq + first, v);
-      save<n>(master + first, p);
-    }
+    save<n>(exp_avg + first, m);
+    save<n>(exp_avg_sq + first, v);
+    save<n>(master + first, p);
     copy.template put_run<n>(first, p);
   }
 };
 
-template <class Copy, bool with_momentum, bool keeps>
+template <class Copy, bool with_momentum>
 struct Sgd {
   float* master;
   float* momentum_buffer;  ///< nullptr without momentum
@@ -138,10 +118,8 @@ struct Sgd {
       float p = master[i];
       float buffer = with_momentum ? momentum_buffer[i] : 0.0F;
       update(gradient[i] * scale, p, buffer);
-      if constexpr (keeps) {
-        master[i] = p;
-      }
-      if constexpr (keeps && with_momentum) {
+      master[i] = p;
+      if constexpr (with_momentum) {
         momentum_buffer[i] = buffer;
       }
       copy.put(i, p, bits);
@@ -165,10 +143,8 @@ struct Sgd {
     for (int i = 0; i < n; ++i) {
       update(g[i] * scale, p[i], buffer[i]);
     }
-    if constexpr (keeps) {
-      save<n>(master + first, p);
-    }
-    if constexpr (keeps && with_momentum) {
+    save<n>(master + first, p);
+    if constexpr (with_momentum) {
       save<n>(momentum_buffer + first, buffer);
     }
     copy.template put_run<n>(first, p);
@@ -230,28 +206,26 @@ void adam(const AdamStep& step, TensorView master, TensorView exp_avg, TensorVie
   const double decay = step.weight_decay;
   const double correction1 = 1.0 - std::pow(step.beta1, static_cast<double>(step.step));
   const double correction2 = 1.0 - std::pow(step.beta2, static_cast<double>(step.step));
-  with_weight(weight, step.tries, step.stochastic_rounding,
-              [&]<class Copy, bool keeps>(const Copy& copy, std::bool_constant<keeps>) {
-                const Adam<Copy, keeps> body{
-                    .master = master.as<float>(),
-                    .exp_avg = exp_avg.as<float>(),
-                    .exp_avg_sq = exp_avg_sq.as<float>(),
-                    .gradient = gradient.as<float>(),
-                    .copy = copy,
-                    .gradient_scale = step.gradient_scale,
-                    .keep = step.decoupled ? static_cast<float>(1.0 - lr * decay) : 1.0F,
-                    .coupled_decay = step.decoupled ? 0.0F : step.weight_decay,
-                    .one_minus_beta1 = static_cast<float>(1.0 - step.beta1),
-                    .beta2 = static_cast<float>(step.beta2),
-                    .one_minus_beta2 = static_cast<float>(1.0 - step.beta2),
-                    .step_size = static_cast<float>(lr / correction1),
-                    .v_hat_root_over_v_root = static_cast<float>(1.0 / std::sqrt(correction2)),
-                    .epsilon = step.epsilon};
-                const bool aligned =
-                    copy.at_runs() &&
-                    at_packs<run>(body.master, body.exp_avg, body.exp_avg_sq, body.gradient);
-                for_each_pack<run>("adam", master.elements(), aligned, step.place, stream, body);
-              });
+  with_copy(weight, step.stochastic_rounding, [&]<class Copy>(const Copy& copy) {
+    const Adam<Copy> body{
+        .master = master.as<float>(),
+        .exp_avg = exp_avg.as<float>(),
+        .exp_avg_sq = exp_avg_sq.as<float>(),
+        .gradient = gradient.as<float>(),
+        .copy = copy,
+        .gradient_scale = step.gradient_scale,
+        .keep = step.decoupled ? static_cast<float>(1.0 - lr * decay) : 1.0F,
+        .coupled_decay = step.decoupled ? 0.0F : step.weight_decay,
+        .one_minus_beta1 = static_cast<float>(1.0 - step.beta1),
+        .beta2 = static_cast<float>(step.beta2),
+        .one_minus_beta2 = static_cast<float>(1.0 - step.beta2),
+        .step_size = static_cast<float>(lr / correction1),
+        .v_hat_root_over_v_root = static_cast<float>(1.0 / std::sqrt(correction2)),
+        .epsilon = step.epsilon};
+    const bool aligned =
+        copy.at_runs() && at_packs<run>(body.master, body.exp_avg, body.exp_avg_sq, body.gradient);
+    for_each_pack<run>("adam", master.elements(), aligned, step.place, stream, body);
+  });
 }
 
 void sgd(const SgdStep& step, TensorView master, TensorView momentum_buffer,
@@ -260,29 +234,26 @@ void sgd(const SgdStep& step, TensorView master, TensorView momentum_buffer,
   FOURFOLD_EXPECT(momentum_buffer ? momentum_buffer.elements() == master.elements()
                                   : step.momentum == 0);
   FOURFOLD_EXPECT(!weight || weight.elements() == master.elements());
-  with_weight(weight, step.tries, step.stochastic_rounding,
-              [&]<class Copy, bool keeps>(const Copy& copy, std::bool_constant<keeps>) {
-                const auto start = [&]<bool with_momentum>(std::bool_constant<with_momentum>) {
-                  const Sgd<Copy, with_momentum, keeps> body{
-                      master.as<float>(),
-                      with_momentum ? momentum_buffer.as<float>() : nullptr,
-                      gradient.as<float>(),
-                      copy,
-                      step.gradient_scale,
-                      step.lr,
-                      with_momentum ? step.momentum : 0.0F,
-                      step.weight_decay};
-                  const bool aligned =
-                      copy.at_runs() &&
-                      at_packs<run>(body.master, body.momentum_buffer, body.gradient);
-                  for_each_pack<run>("sgd", master.elements(), aligned, step.place, stream, body);
-                };
-                if (momentum_buffer) {
-                  start(std::true_type{});
-                } else {
-                  start(std::false_type{});
-                }
-              });
+  with_copy(weight, step.stochastic_rounding, [&]<class Copy>(const Copy& copy) {
+    const auto start = [&]<bool with_momentum>(std::bool_constant<with_momentum>) {
+      const Sgd<Copy, with_momentum> body{master.as<float>(),
+                                          with_momentum ? momentum_buffer.as<float>() : nullptr,
+                                          gradient.as<float>(),
+                                          copy,
+                                          step.gradient_scale,
+                                          step.lr,
+                                          with_momentum ? step.momentum : 0.0F,
+                                          step.weight_decay};
+      const bool aligned =
+          copy.at_runs() && at_packs<run>(body.master, body.momentum_buffer, body.gradient);
+      for_each_pack<run>("sgd", master.elements(), aligned, step.place, stream, body);
+    };
+    if (momentum_buffer) {
+      start(std::true_type{});
+    } else {
+      start(std::false_type{});
+    }
+  });
 }
 
 void outer_nesterov(const OuterStep& step, TensorView outer, TensorView velocity, TensorView master,

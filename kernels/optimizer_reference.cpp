@@ -22,10 +22,8 @@ double scaled_gradient(ConstTensorView gradient, std::int64_t index, const float
 }
 
 void set_parameter(TensorView master, TensorView weight, std::int64_t index, double value,
-                   bool tries, const std::optional<StochasticRounding>& rounding) {
-  if (!tries) {
-    master.as<float>()[index] = static_cast<float>(value);
-  }
+                   const std::optional<StochasticRounding>& rounding) {
+  master.as<float>()[index] = static_cast<float>(value);
   if (weight && rounding) {
     weight.as<BFloat16>()[index] =
         rounded_stochastically(*rounding, index, static_cast<float>(value));
@@ -57,15 +55,13 @@ void adam(const AdamStep& step, TensorView master, TensorView exp_avg, TensorVie
         step.beta1 * static_cast<double>(exp_avg.as<float>()[i]) + (1.0 - step.beta1) * g;
     const double v =
         step.beta2 * static_cast<double>(exp_avg_sq.as<float>()[i]) + (1.0 - step.beta2) * g * g;
-    if (!step.tries) {
-      exp_avg.as<float>()[i] = static_cast<float>(m);
-      exp_avg_sq.as<float>()[i] = static_cast<float>(v);
-    }
+    exp_avg.as<float>()[i] = static_cast<float>(m);
+    exp_avg_sq.as<float>()[i] = static_cast<float>(v);
     const double m_hat = m / correction1;
     const double v_hat = v / correction2;
     set_parameter(master, weight, i,
                   p - lr * m_hat / (std::sqrt(v_hat) + static_cast<double>(step.epsilon)),
-                  step.tries, step.stochastic_rounding);
+                  step.stochastic_rounding);
   }
 }
 
@@ -82,11 +78,9 @@ void sgd(const SgdStep& step, TensorView master, TensorView momentum_buffer,
     if (momentum_buffer) {
       buffer +=
           static_cast<double>(step.momentum) * static_cast<double>(momentum_buffer.as<float>()[i]);
-      if (!step.tries) {
-        momentum_buffer.as<float>()[i] = static_cast<float>(buffer);
-      }
+      momentum_buffer.as<float>()[i] = static_cast<float>(buffer);
     }
-    set_parameter(master, weight, i, p - static_cast<double>(step.lr) * buffer, step.tries,
+    set_parameter(master, weight, i, p - static_cast<double>(step.lr) * buffer,
                   step.stochastic_rounding);
   }
 }

@@ -6,14 +6,12 @@
 #include <fourfold/model/seams.hpp>
 #include <fourfold/parallel/measured_timeline.hpp>
 #include <fourfold/parallel/pipeline.hpp>
-#include <fourfold/schedule/schedule_ahead.hpp>
 #include <fourfold/schedule/split_layers.hpp>
 #include <fourfold/schedule/stage_layout.hpp>
 
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <numeric>
 #include <thread>
 #include <vector>
 
@@ -89,8 +87,6 @@ class DelayedPipeline {
 
   void record_into(parallel::ActionRecorder& recorder) { pipeline_.record_into(&recorder); }
   void train() { pipeline_.train(batches_, 1.0F, nobody_, {}); }
-  void go_ahead() { pipeline_.go_ahead(batches_, 1.0F, nobody_, {}); }
-  void take_back() { pipeline_.take_back({}); }
 
  private:
   const std::function<void(model::Stage&, int)> nobody_ = [](model::Stage&, int) {};
@@ -104,11 +100,6 @@ class DelayedPipeline {
   std::vector<std::int64_t> sample_N_ = std::vector<std::int64_t>(tokens, 0);
   std::vector<model::Batch> batches_;
 };
-
-double now_s() {
-  using std::chrono::duration;
-  return duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 }  // namespace
 
@@ -124,41 +115,6 @@ schedule::Timeline measure_delayed(const schedule::Schedule& schedule, const Del
   }
   return parallel::gather_timeline(
       schedule, {.actions_s = recorder.times_s(clock), .spans = {}, .clock_offset_s = 0}, world);
-}
-
-StepTimes measure_steps(const schedule::Schedule& schedule, const Delays& delays, int count,
-                        comm::Communicator& world) {
-  const schedule::Schedule reordered = schedule::forwards_first(schedule);
-  DelayedPipeline waiting(schedule, delays, world);
-  DelayedPipeline ahead(reordered, delays, world);
-  std::vector<int> members(static_cast<std::size_t>(world.size()));
-  std::iota(members.begin(), members.end(), 0);
-  const auto stages = world.subgroup(members, "ahead");
-  const auto sum = [&](double& number) {
-    return stages->all_reduce(TensorView(&number, {1}), comm::ReduceOp::sum, {});
-  };
-  StepTimes times;
-  double number = 0;
-  double begin_s = 0;
-  for (int step = -1; step < count; ++step) {  // the first one sets up
-    begin_s = step == 0 ? now_s() : begin_s;
-    waiting.train();
-    sum(number).wait({});
-  }
-  times.waiting_s = (now_s() - begin_s) / count;
-  ahead.train();
-  ahead.go_ahead();
-  world.barrier();
-  begin_s = now_s();
-  for (int step = 0; step < count; ++step) {
-    ahead.train();
-    comm::Work work = sum(number);
-    ahead.go_ahead();
-    work.wait({});
-  }
-  times.ahead_s = (now_s() - begin_s) / count;
-  ahead.take_back();
-  return times;
 }
 
 }  // namespace fourfold::benchmarks

@@ -21,14 +21,4 @@ struct Delays {
 schedule::Timeline measure_delayed(const schedule::Schedule& schedule, const Delays& delays,
                                    comm::Communicator& world);
 
-/// How long a step takes, one after the other.
-struct StepTimes {
-  double waiting_s = 0;  ///< all ranks wait for a sum over the ranks behind each step
-  double ahead_s = 0;    ///< meanwhile they go ahead with the next one (Pipeline::go_ahead)
-};
-/// The same model, without updates. Collective.
-/// @param count  of steps
-StepTimes measure_steps(const schedule::Schedule& schedule, const Delays& delays, int count,
-                        comm::Communicator& world);
-
 }  // namespace fourfold::benchmarks

@@ -30,7 +30,6 @@ struct Options {
   int micro_batches = 8;
   double layer_ms = 4;
   double slowdown = 1.5;
-  int steps_in_a_row = 0;
 };
 
 std::string row(const schedule::Schedule& schedule, const schedule::Timeline& measured) {
@@ -56,32 +55,7 @@ schedule::Schedule schedule_of(const std::string& name, const Options& options,
       {.name = name, .stages = world.size(), .micro_batches = options.micro_batches});
 }
 
-/// What it is worth not to wait for all stages behind each step.
-void measure_rows(const Options& options, comm::Communicator& world) {
-  const bool first = world.rank() == 0;
-  if (first) {
-    fmt::print(
-        "{} stages, {} micro-batches, layers of {:g} ms, those of rank 1 of {:g} ms\n"
-        "schedule      step that waits, ms   that goes ahead, ms   ratio\n",
-        world.size(), options.micro_batches, options.layer_ms, options.layer_ms * options.slowdown);
-  }
-  for (const std::string& name : schedule::schedule_names()) {
-    const benchmarks::StepTimes times =
-        benchmarks::measure_steps(schedule_of(name, options, world),
-                                  delays_of(options, world.rank()), options.steps_in_a_row, world);
-    if (first) {
-      fmt::print("{:<12}  {:>19.1f}   {:>19.1f}   {:>5.3f}\n", name, 1e3 * times.waiting_s,
-                 1e3 * times.ahead_s, times.ahead_s / times.waiting_s);
-      std::fflush(stdout);
-    }
-  }
-}
-
 void measure(const Options& options, comm::Communicator& world) {
-  if (options.steps_in_a_row > 0) {
-    measure_rows(options, world);
-    return;
-  }
   const bool first = world.rank() == 0;
   if (first) {
     fmt::print(
@@ -127,9 +101,6 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   command.add_option("--slowdown", options.slowdown, "of the layers of rank 1")
       ->capture_default_str();
-  command.add_option("--steps-in-a-row", options.steps_in_a_row,
-                     "measure instead how long so many steps take when each waits for all ranks, "
-                     "and when they go ahead meanwhile");
   return program::run("pipeline_bubble", [&] {
     if (const auto end = program::parse(command, argc, argv)) {
       return *end;

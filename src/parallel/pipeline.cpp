@@ -151,47 +151,31 @@ void Pipeline::note_complete(int transfer) {
 void Pipeline::train(std::span<const model::Batch> batches, float gradient_scale,
                      const std::function<void(model::Stage& head, int slot)>& after_loss,
                      device::StreamRef stream) {
-  take_until(actions().size(), {batches, gradient_scale, after_loss, stream});
-  wait_for_all(stream);
-  taken_ = 0;
-}
-
-void Pipeline::go_ahead(std::span<const model::Batch> batches, float gradient_scale,
-                        const std::function<void(model::Stage& head, int slot)>& after_loss,
-                        device::StreamRef stream) {
-  FOURFOLD_EXPECT(taken_ == 0 && !schedule_->ahead.empty());
-  const int count = schedule_->ahead[static_cast<std::size_t>(pp_->rank())];
-  take_until(static_cast<std::size_t>(count), {batches, gradient_scale, after_loss, stream});
-}
-
-void Pipeline::take_back(device::StreamRef stream) {
-  wait_for_all(stream);
-  taken_ = 0;
-}
-
-void Pipeline::take_until(std::size_t end, const Step& step) {
-  FOURFOLD_EXPECT(std::ssize(step.batches) == schedule_->micro_batches);
+  FOURFOLD_EXPECT(std::ssize(batches) == schedule_->micro_batches);
+  const Step step{batches, gradient_scale, after_loss, stream};
   if (nodes_.empty()) {
     prepare();
   }
-  if (taken_ == 0 && recorder_ != nullptr) {
+  if (recorder_ != nullptr) {
     recorder_->begin_step();
   }
-  if (taken_ == 0 && graphs_) {
+  if (graphs_) {
     graphs_->begin_step();
   }
-  while (taken_ < end) {
-    if (begins_graph(taken_)) {
-      take_as_graph(taken_, step);
-      taken_ += 2;
+  for (std::size_t i = 0; i < actions().size(); ++i) {
+    if (begins_graph(i)) {
+      take_as_graph(i, step);
+      ++i;
       continue;
     }
-    for (const int transfer : nodes_[taken_].waits) {
-      wait_for(transfer, step.stream);
+    for (const int transfer : nodes_[i].waits) {
+      wait_for(transfer, stream);
     }
-    take(taken_, step);
+    take(i, step);
     make_progress();
-    ++taken_;
+  }
+  while (!in_flight_.empty()) {
+    wait_for(in_flight_.front(), stream);
   }
 }
 
@@ -225,12 +209,6 @@ void Pipeline::take_as_graph(std::size_t index, const Step& step) {
         backward(second, model::Gradients::partial, recorded);
       },
       step.stream);
-}
-
-void Pipeline::wait_for_all(device::StreamRef stream) {
-  while (!in_flight_.empty()) {
-    wait_for(in_flight_.front(), stream);
-  }
 }
 
 void Pipeline::take(std::size_t index, const Step& step) {
@@ -320,7 +298,7 @@ void Pipeline::backward(const Action& action, model::Gradients state, const Step
 }
 
 void Pipeline::forward_evaluate(const model::Batch& batch, device::StreamRef stream) {
-  FOURFOLD_EXPECT(in_flight_.empty() && taken_ == 0);
+  FOURFOLD_EXPECT(in_flight_.empty());
   const int rank = pp_->rank();
   comm::Work sent;
   for (int chunk = 0; chunk < schedule_->chunks; ++chunk) {

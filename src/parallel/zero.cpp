@@ -9,8 +9,7 @@ namespace {
 
 /// Nothing but what every rank holds anyway.
 bool is_whole(const ZeroOptions& zero) {
-  return zero.shard_ranks == 1 && !zero.reduce_each_micro_batch && !zero.offloads_state &&
-         !zero.masters_apart;
+  return zero.shard_ranks == 1 && !zero.reduce_each_micro_batch && !zero.offloads_state;
 }
 
 model::MatrixMemory in_turn_if(bool in_turn) {
@@ -48,9 +47,7 @@ ParameterShare make_share(const model::Parameters& parameters, const ShardLayout
           index % zero.shard_ranks,
           {.gradients = zero.reduce_each_micro_batch,
            .weights = zero.gather_in_turn,
-           .masters = zero.offloads_state  ? &state
-                      : zero.masters_apart ? &arena
-                                           : nullptr,
+           .masters = zero.offloads_state ? &state : nullptr,
            .state_alignment_elements = zero.offloads_state ? offloaded_alignment_elements : 16},
           arena};
 }

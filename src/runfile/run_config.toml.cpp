@@ -59,8 +59,9 @@ class Problems {
 /// Walks a TOML document and collects what it says.
 class Reader {
  public:
-  Reader(std::string file_name, bool keep_unknown_silent)
-      : file_name_(std::move(file_name)), skip_unknown_(keep_unknown_silent) {}
+  /// @param is_saved  the document is a program's: it may have keys of former versions
+  Reader(std::string file_name, bool is_saved)
+      : file_name_(std::move(file_name)), is_saved_(is_saved) {}
 
   void read(const toml::table& document) { read_table(document, ""); }
   void read_override(const std::string& text);
@@ -75,16 +76,17 @@ class Reader {
   void read_table(const toml::table& table, const std::string& path);
   void read_key(const RunKey& key, const toml::node& node, const Origin& origin);
   void unknown(const Origin& origin, const std::string& message) {
-    if (!skip_unknown_) {
-      problems_.add(origin, message);
-    }
+    problems_.add(origin, is_saved_ ? message +
+                                          " (another version of fourfold has saved this, and "
+                                          "it may change the run; read it with that version)"
+                                    : message);
   }
   Origin origin_of(const toml::source_region& region) const {
     return {Origin::Source::file, file_name_, region.begin.line, region.begin.column};
   }
 
   std::string file_name_;
-  bool skip_unknown_;
+  bool is_saved_;
   Problems problems_;
   std::vector<Entry> entries_;
 };
@@ -103,7 +105,7 @@ void Reader::read_table(const toml::table& table, const std::string& path) {
       unknown(origin, unknown_table(name));
     } else if (const RunKey* key = find_run_key(full_name)) {
       read_key(*key, node, origin);
-    } else {
+    } else if (!is_saved_ || find_former_key(full_name) == nullptr) {
       unknown(origin, unknown_key(path, name));
     }
   }

@@ -170,17 +170,6 @@ void validate_local(const MeshConfig& mesh, const Origins& origins) {
   }
 }
 
-void validate_post_validation(const RunConfig& config, const Origins& origins) {
-  if (config.optim.post_validation && config.mesh.pp > 1 &&
-      config.offload.optimizer != StateTier::none) {
-    refuse(
-        "optim.post_validation = true does not go with offload.optimizer (an update is tried "
-        "before it is made, and offloaded state would pass twice); set one of them to false or "
-        "\"none\"",
-        origins);
-  }
-}
-
 void validate_rounding(const RunConfig& config, const Origins& origins) {
   if (config.optim.stochastic_rounding && config.train.precision != DType::bf16) {
     refuse(
@@ -250,7 +239,6 @@ void validate(const RunConfig& config, const Origins& origins) {
   validate_recompute(config, origins);
   validate_compression(config.mesh, origins);
   validate_local(config.mesh, origins);
-  validate_post_validation(config, origins);
   validate_rounding(config, origins);
   validate_head_chunks(config, origins);
   validate_fast_level(config.checkpoint, origins);

@@ -58,6 +58,10 @@ bool is_table(std::string_view path) {
 }
 
 std::string unknown_key(const std::string& table, const std::string& name) {
+  if (const FormerKey* const former = find_former_key(fmt::format("{}.{}", table, name))) {
+    return format_message("the key \"{}\" of [{}] is gone ({}); leave it out", name, table,
+                          former->reason);
+  }
   return format_message("unknown key \"{}\" in [{}]{}", name, table, hint_for_key(table, name));
 }
 

@@ -31,6 +31,15 @@ const RunKey* find_run_key(std::string_view full_name) {
   return found == keys.end() ? nullptr : &*found;
 }
 
+const FormerKey* find_former_key(std::string_view full_name) noexcept {
+  static constexpr std::array<FormerKey, 1> keys{{
+      {"optim.post_validation",
+       "updates were tried before the norm of all gradients was known, for 6 % of one schedule"},
+  }};
+  const auto* const found = std::ranges::find(keys, full_name, &FormerKey::full_name);
+  return found == keys.end() ? nullptr : found;
+}
+
 std::vector<std::string> keys_called(const std::string& name) {
   std::vector<std::string> full_names;
   for (const RunKey& key : run_keys()) {

@@ -161,14 +161,6 @@ std::vector<RunKey> update_keys() {
        .minimum = 0,
        .on_resume = needs_allowance},
       {.table = table,
-       .name = "post_validation",
-       .field = member(&OptimConfig::post_validation),
-       .meaning = "Stages of a pipeline begin the next step's forward passes before they know the "
-                  "norm of all gradients, on weights as an update without clipping makes them; "
-                  "where the norm says otherwise, update and passes are made again. The bits are "
-                  "the same. docs/parallelism.md tells when it pays.",
-       .relevance = {"mesh.pp > 1", [](const RunConfig& config) { return config.mesh.pp > 1; }}},
-      {.table = table,
        .name = "stochastic_rounding",
        .field = member(&OptimConfig::stochastic_rounding),
        .meaning = "Weights are rounded from their f32 masters to bf16 up or down at random, so "

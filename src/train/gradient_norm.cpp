@@ -54,32 +54,20 @@ GradientNorm::GradientNorm(const runfile::RunConfig& config, const model::Parame
       counted_(counted_gradients(parameters, share, mesh, zero)),
       sum_of_squares_(scalar(DType::f64, arena)),
       norm_(scalar(DType::f32, arena)),
-      scale_(scalar(DType::f32, arena)),
-      nothing_(scalar(DType::f64, arena)),
-      unclipped_norm_(scalar(DType::f32, arena)),
-      unclipped_scale_(scalar(DType::f32, arena)) {}
+      scale_(scalar(DType::f32, arena)) {}
 
-void GradientNorm::begin(comm::Communicator& shard_group, comm::Communicator& stages,
-                         device::StreamRef stream) {
+void GradientNorm::find(comm::Communicator& shard_group, double loss_scale,
+                        device::StreamRef stream) {
   device::zero(sum_of_squares_.data(), sum_of_squares_.bytes(), stream);
   for (const TensorView& gradient : counted_) {
     kernels::sum_of_squares(gradient, sum_of_squares_, true, stream);
   }
-  for (comm::Communicator* const ranks : {&shard_group, &mesh_->axis(comm::Axis::tp)}) {
+  for (comm::Communicator* const ranks :
+       {&shard_group, &mesh_->axis(comm::Axis::tp), &mesh_->axis(comm::Axis::pp)}) {
     if (ranks->size() > 1) {
       ranks->all_reduce(sum_of_squares_, comm::ReduceOp::sum, stream).wait(stream);
     }
   }
-  if (stages.size() > 1) {
-    produced_.record(stream);
-    produced_.wait(communication_);
-    reduction_ = stages.all_reduce(sum_of_squares_, comm::ReduceOp::sum, communication_);
-  }
-}
-
-void GradientNorm::finish(double loss_scale, device::StreamRef stream) {
-  reduction_.wait(stream);
-  reduction_ = comm::Work{};
   kernels::clip_scale(sum_of_squares_, clip_norm_, static_cast<float>(loss_scale), norm_, scale_,
                       stream);
   if (local_) {
@@ -96,23 +84,13 @@ void GradientNorm::agree(device::StreamRef stream) {
   }
 }
 
-const float* GradientNorm::unclipped_scale(double loss_scale, device::StreamRef stream) {
-  device::zero(nothing_.data(), nothing_.bytes(), stream);
-  kernels::clip_scale(nothing_, 0, static_cast<float>(loss_scale), unclipped_norm_,
-                      unclipped_scale_, stream);
-  return unclipped_scale_.as<float>();
-}
-
-GradientNorm::Found GradientNorm::found(double loss_scale, device::StreamRef stream) {
+float GradientNorm::found(device::StreamRef stream) {
   reduction_.wait(stream);
   reduction_ = comm::Work{};
-  Found found;
-  float scale = 0;
-  device::copy(&found.norm, norm_.data(), sizeof found.norm, stream);
-  device::copy(&scale, scale_.data(), sizeof scale, stream);
+  float norm = 0;
+  device::copy(&norm, norm_.data(), sizeof norm, stream);
   stream.synchronize();
-  found.clips = scale != static_cast<float>(1 / loss_scale);
-  return found;
+  return norm;
 }
 
 double GradientNorm::sum_of_squares(std::span<const TensorView> views,

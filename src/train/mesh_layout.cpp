@@ -5,7 +5,6 @@
 #include <fourfold/base/suggestion.hpp>
 #include <fourfold/parallel/context_cut.hpp>
 #include <fourfold/parallel/tensor_cut.hpp>
-#include <fourfold/schedule/schedule_ahead.hpp>
 #include <fourfold/schedule/schedule_check.hpp>
 #include <fourfold/schedule/schedule_csv.hpp>
 #include <fourfold/schedule/schedule_generators.hpp>
@@ -120,10 +119,6 @@ schedule::StageLayout lay_out_file(const runfile::RunConfig& config, const comm:
 
 }  // namespace
 
-bool goes_ahead(const runfile::RunConfig& config, const comm::MeshShape& mesh) noexcept {
-  return config.optim.post_validation && mesh.pp > 1;
-}
-
 bool trains_locally(const runfile::RunConfig& config, const comm::MeshShape& mesh) noexcept {
   return config.mesh.dp_mode == runfile::DataParallelMode::local && mesh.dp > 1;
 }
@@ -182,11 +177,8 @@ schedule::StageLayout lay_out(const runfile::RunConfig& config, const comm::Mesh
   parallel::validate_context_cut(config.model, context_mode(config), mesh.cp, mesh.tp);
   zero_options(config, mesh);
   const bool named = is_whole(config, mesh.pp) || has_a_name(config.mesh.schedule);
-  schedule::StageLayout layout =
+  const schedule::StageLayout layout =
       named ? lay_out_named(config, mesh) : lay_out_file(config, mesh, schedule_csv);
-  if (goes_ahead(config, mesh)) {
-    layout.schedule = schedule::forwards_first(std::move(layout.schedule));
-  }
   if (const auto defect = schedule::check_schedule(layout.schedule)) {
     throw Error(ExitCode::internal,
                 format_message("the schedule {} cannot run: {}", layout.schedule.name, *defect));
@@ -232,7 +224,6 @@ parallel::ZeroOptions zero_options(const runfile::RunConfig& config, const comm:
           .gather_in_turn = in_turn,
           .tiles = in_turn ? wanted.tile_linear : 1,
           .offloads_state = config.offload.optimizer != runfile::StateTier::none,
-          .masters_apart = goes_ahead(config, mesh),
           .bucket_bytes =
               std::max<std::int64_t>(4, static_cast<std::int64_t>(wanted.dp_bucket_mb * 1e6)),
           .sum_ranks = plane};

@@ -118,7 +118,7 @@ Tolerances tolerances_for(const runfile::RunConfig& config) noexcept {
 
 ReferenceCourse train_reference(const RunOnMesh& reference, std::int64_t steps,
                                 const Tolerances& tolerances, const BeforeStep& before_step) {
-  MeshWalk walk(reference.config, reference.mesh, steps, tolerances.product);
+  MeshWalk walk(reference.config, reference.mesh, tolerances.product);
   MeshComparer comparer(reference.config.optim, walk.table(), tolerances);
   comparer.compare_initial_weights(walk.start().weights, walk.start().weights);
   ReferenceCourse course;
@@ -147,10 +147,10 @@ MeshComparison compare_meshes(const RunOnMesh& reference, const RunOnMesh& other
                               const BeforeStep& before_step) {
   require_same_tensors(reference, other);
   const DType precision = other.config.train.precision;
-  MeshWalk walk(other.config, other.mesh, steps, tolerances.product);
-  MeshWalk repeat(in_precision_of(other.config, reference.config), reference.mesh, steps,
+  MeshWalk walk(other.config, other.mesh, tolerances.product);
+  MeshWalk repeat(in_precision_of(other.config, reference.config), reference.mesh,
                   tolerances.product);
-  MeshWalk round_otherwise(in_f32(reference.config), reference.mesh, steps);
+  MeshWalk round_otherwise(in_f32(reference.config), reference.mesh);
   MeshComparer comparer(reference.config.optim, repeat.table(), tolerances);
   comparer.compare_initial_weights(repeat.start().weights, walk.start().weights);
   for (std::int64_t step = 0; step < steps; ++step) {

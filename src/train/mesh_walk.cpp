@@ -67,31 +67,21 @@ class WalkingRank {
     }
   }
 
-  /// @pre nothing has gone ahead
   void begin_with(const StepStart& start, std::int64_t step) {
-    FOURFOLD_EXPECT(!ahead_);
     runner_.settle_state();
     put_masters(start.weights, model::parameter_table(config_->model), runner_.share(), stream_);
     runner_.loss_scale().restore(start.loss_scale);
     runner_.update_weights_from_masters(stream_, step - start.loss_scale.skipped_steps);
   }
 
-  void step(std::int64_t step, bool goes_on, StepInProgress& record) {
-    if (!ahead_) {
-      begin_check(step);
+  void step(std::int64_t step, StepInProgress& record) {
+    if (check_) {
+      check_->begin(step);
     }
-    const StepBatches batches = ahead_ ? *ahead_ : load(step);
-    ahead_.reset();
-    const bool ahead = goes_on && goes_ahead(*config_, mesh_.shape());
-    runner_.run(step, batches, runfile::learning_rate(config_->optim.schedule, step), stream_,
-                ahead);
+    const StepBatches batches = loader_.load(step, step * config_->train.global_batch, stream_);
+    runner_.run(step, batches, runfile::learning_rate(config_->optim.schedule, step), stream_);
     if (check_) {
       record.products[static_cast<std::size_t>(rank_)] = check_->errors();
-    }
-    if (ahead) {
-      begin_check(step + 1);
-      ahead_ = load(step + 1);
-      runner_.go_ahead(*ahead_, stream_);
     }
     record.outcomes[static_cast<std::size_t>(rank_)] = runner_.outcome(stream_);
     give_loss_scale(record.next);
@@ -106,17 +96,6 @@ class WalkingRank {
     return world;
   }
 
-  /// The products that come are those of this step.
-  void begin_check(std::int64_t step) {
-    if (check_) {
-      check_->begin(step);
-    }
-  }
-
-  StepBatches load(std::int64_t step) {
-    return loader_.load(step, step * config_->train.global_batch, stream_);
-  }
-
   const runfile::RunConfig* config_;
   int rank_;
   device::Stream stream_;
@@ -125,7 +104,6 @@ class WalkingRank {
   data::TokenDataset dataset_;
   StepRunner runner_;
   BatchLoader loader_;
-  std::optional<StepBatches> ahead_;  ///< of the next step, which has begun already
   std::optional<ProductCheck> check_;
 };
 
@@ -172,12 +150,11 @@ ParameterValues unscaled(ParameterValues gradients, double loss_scale) {
 
 class MeshWalk::Ranks {
  public:
-  Ranks(const runfile::RunConfig& config, const comm::MeshShape& mesh, std::int64_t steps,
+  Ranks(const runfile::RunConfig& config, const comm::MeshShape& mesh,
         std::optional<double> product_tolerance)
       : config_(product_tolerance ? without_graphs(config) : config),
         table_(model::parameter_table(config.model)),
         ranks_(static_cast<std::size_t>(mesh.ranks())),
-        last_step_(steps - 1),
         tasks_(static_cast<int>(mesh.ranks()),
                [this, mesh, product_tolerance](comm::Communicator& world) {
                  return std::make_unique<WalkingRank>(config_, mesh, product_tolerance, world);
@@ -191,14 +168,12 @@ class MeshWalk::Ranks {
   }
 
   StepTrace step(const StepStart* start) {
-    FOURFOLD_EXPECT(step_ <= last_step_);
     StepInProgress record(table_, ranks_);
-    const bool goes_on = start == nullptr && step_ < last_step_;
     tasks_.run([&](const std::unique_ptr<WalkingRank>& rank) {
       if (start != nullptr) {
         rank->begin_with(*start, step_);
       }
-      rank->step(step_, goes_on, record);
+      rank->step(step_, record);
     });
     return end_step(record);
   }
@@ -231,7 +206,6 @@ class MeshWalk::Ranks {
   runfile::RunConfig config_;
   std::vector<model::ParameterSpec> table_;
   std::size_t ranks_;
-  std::int64_t last_step_;
   std::int64_t step_ = 0;
   StepStart start_;
   std::vector<std::string> disagreements_;
@@ -239,8 +213,8 @@ class MeshWalk::Ranks {
 };
 
 MeshWalk::MeshWalk(const runfile::RunConfig& config, const comm::MeshShape& mesh,
-                   std::int64_t steps, std::optional<double> product_tolerance)
-    : ranks_(std::make_unique<Ranks>(config, mesh, steps, product_tolerance)) {}
+                   std::optional<double> product_tolerance)
+    : ranks_(std::make_unique<Ranks>(config, mesh, product_tolerance)) {}
 MeshWalk::~MeshWalk() = default;
 
 const std::vector<model::ParameterSpec>& MeshWalk::table() const noexcept {

@@ -48,13 +48,11 @@ class MeshWalk {
  public:
   /// Starts the ranks and draws the initial weights. Blocks until all have them.
   /// @param config  validated, and its batch sizes with the mesh (validate_batch); a copy is kept
-  /// @param steps   at most so many will be made: with optim.post_validation each but the last goes
-  ///   ahead with the one after it
   /// @param product_tolerance  every product of the model is checked where it is made
   ///   (ProductCheck), with this tolerance; absent: none is
   /// @throws UserError as Trainer, about data and sizes; this and step() throw what a rank throws,
   ///   after which only the destructor may be called
-  MeshWalk(const runfile::RunConfig& config, const comm::MeshShape& mesh, std::int64_t steps,
+  MeshWalk(const runfile::RunConfig& config, const comm::MeshShape& mesh,
            std::optional<double> product_tolerance = {});
   ~MeshWalk();
   MeshWalk(const MeshWalk&) = delete;
@@ -65,10 +63,10 @@ class MeshWalk {
   const StepStart& start() const noexcept;
   /// Steps made so far.
   std::int64_t steps() const noexcept;
-  /// Makes the next step, as training does. @pre steps() is below the number at construction
+  /// Makes the next step, as training does.
   StepTrace step();
   /// Makes the next step from another start, and goes on from what it makes of that. The moments
-  /// stay this run's own, so the weights it makes are no other run's. Its ranks never go ahead.
+  /// stay this run's own, so the weights it makes are no other run's.
   /// @pre the run made no step() before; the start has a tensor per parameter of table()
   StepTrace step_from(const StepStart& start);
 

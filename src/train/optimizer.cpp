@@ -24,7 +24,6 @@ struct Optimizer::Elements {
   TensorView weight;  ///< absent: the master is what products read
   bool decay = false;
   kernels::Place place = kernels::Place::device;
-  bool tries = false;
 
   static Elements of(const OffloadedUpdate::Tile& tile) {
     return {tile.state,  tile.master, tile.moments,        tile.gradient,
@@ -100,19 +99,16 @@ void Optimizer::begin_step() {
   }
 }
 
-void Optimizer::update(const ParameterShare::Run& run, const Step& step, device::StreamRef stream,
-                       Makes makes) {
+void Optimizer::update(const ParameterShare::Run& run, const Step& step, device::StreamRef stream) {
   const bool has_weight = run.weight.data() != run.master.data();
-  FOURFOLD_EXPECT(makes == Makes::all || (has_weight && !offloaded_));
   updates_ = step.update;
   if (!offloaded_) {
     Elements elements{.state = run.state,
                       .master = run.master,
                       .moments = {},
                       .gradient = run.gradient,
-                      .weight = has_weight && makes != Makes::state ? run.weight : TensorView(),
-                      .decay = run.decay,
-                      .tries = makes == Makes::weights};
+                      .weight = has_weight ? run.weight : TensorView(),
+                      .decay = run.decay};
     for (std::size_t i = 0; i < moments_.size(); ++i) {
       elements.moments[i] = moments_[i].flat.rows(run.state.begin, run.state.count);
     }
@@ -184,7 +180,6 @@ void Optimizer::update_alike(const Elements& elements, const Step& step,
                   .weight_decay = weight_decay,
                   .gradient_scale = step.gradient_scale,
                   .place = elements.place,
-                  .tries = elements.tries,
                   .stochastic_rounding = rounding},
                  elements.master, elements.moments[0], elements.gradient, elements.weight, stream);
     return;
@@ -198,7 +193,6 @@ void Optimizer::update_alike(const Elements& elements, const Step& step,
                  .step = step.update,
                  .gradient_scale = step.gradient_scale,
                  .place = elements.place,
-                 .tries = elements.tries,
                  .stochastic_rounding = rounding},
                 elements.master, elements.moments[0], elements.moments[1], elements.gradient,
                 elements.weight, stream);

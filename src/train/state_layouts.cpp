@@ -138,7 +138,6 @@ runfile::EffectiveConfig config_on(const runfile::RunConfig& saved, const std::s
   runfile::RunConfig open = saved;
   open.train.micro_batch = 1;
   open.train.global_batch = 1;
-  open.optim.post_validation = false;
   try {
     return runfile::parse_run_config(to_toml(open), "the checkpoint's run file", overrides);
   } catch (const UserError& error) {

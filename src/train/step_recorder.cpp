@@ -21,10 +21,6 @@ std::vector<schedule::TimelineSpan> StepRecorder::take_spans(int rank,
     spans.push_back({rank, std::string(name(static_cast<StepPart>(part))),
                      clock.time_s(marks_[part]), clock.time_s(marks_[part + 1])});
   }
-  if (validates_) {
-    spans.push_back({rank, "make the update before", clock.time_s(validation_.front()),
-                     clock.time_s(validation_.back())});
-  }
   std::ranges::move(collectives_.take_spans(rank, clock), std::back_inserter(spans));
   return spans;
 }

@@ -1,6 +1,5 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include <fourfold/base/contract.hpp>
 #include <fourfold/device/buffer.hpp>
 #include <fourfold/device/device.hpp>
 #include <fourfold/device/range.hpp>
@@ -12,8 +11,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
-#include <string>
 #include <utility>
 
 namespace fourfold::train {
@@ -43,13 +40,6 @@ model::StageOptions stage_options(const runfile::RunConfig& config, const comm::
           .deterministic_attention = config.train.deterministic_attention};
 }
 
-/// A communicator of its own, whose operations need not take turns with the other's.
-std::unique_ptr<comm::Communicator> same_ranks(comm::Communicator& ranks, const std::string& name) {
-  std::vector<int> members(static_cast<std::size_t>(ranks.size()));
-  std::iota(members.begin(), members.end(), 0);
-  return ranks.subgroup(members, name);
-}
-
 }  // namespace
 
 StepRunner::StepRunner(const runfile::RunConfig& config, comm::Mesh& mesh, device::Arena& arena)
@@ -58,8 +48,7 @@ StepRunner::StepRunner(const runfile::RunConfig& config, comm::Mesh& mesh, devic
 
 StepRunner::StepRunner(const runfile::RunConfig& config, schedule::StageLayout layout,
                        comm::Mesh& mesh, device::Arena& arena)
-    : goes_ahead_(train::goes_ahead(config, mesh.shape())),
-      loss_scale_(config.train),
+    : loss_scale_(config.train),
       mesh_(&mesh),
       layout_(std::move(layout)),
       zero_(zero_options(config, mesh.shape())),
@@ -70,7 +59,6 @@ StepRunner::StepRunner(const runfile::RunConfig& config, schedule::StageLayout l
       share_(parallel::make_share(parameters_, shards_,
                                   parallel::data_plane_index(mesh.shape(), mesh.coordinate()),
                                   zero_, arena, tier_.state())),
-      stages_(goes_ahead_ ? same_ranks(mesh.axis(comm::Axis::pp), "pp.ahead") : nullptr),
       seams_({config.model, layout_, parameters_, share_, shards_}, mesh,
              tensor_options(config, mesh.shape()), context_options(config, mesh.shape()), zero_,
              compression_options(config), arena),
@@ -81,26 +69,24 @@ StepRunner::StepRunner(const runfile::RunConfig& config, schedule::StageLayout l
                  static_cast<std::uint64_t>(config.train.seed)),
       outer_(config, trains_locally(config, mesh.shape()), share_, mesh.axis(comm::Axis::dp), tier_,
              arena),
-      update_({share_, seams_, optimizer_, order_, stages()},
+      update_({share_, seams_, optimizer_, order_},
               GradientNorm(config, parameters_, share_, mesh, zero_, arena),
               config.optim.clip_norm > 0 || loss_scale_.in_use()),
-      loss_sums_({arena.take(MemoryUse::workspace, DType::f64, {1}),
-                  arena.take(MemoryUse::workspace, DType::f64, {1})}) {}
+      loss_sum_(arena.take(MemoryUse::workspace, DType::f64, {1})) {}
 
 void StepRunner::run(std::int64_t step, const StepBatches& batches, double lr,
-                     device::StreamRef stream, bool goes_on) {
+                     device::StreamRef stream) {
   const bool ends_round = outer_.ends_round(step + 1);
   targets_ = batches.targets;
   accumulate_gradients(batches, stream);
   note_end(StepPart::pipeline, stream);
   reduce_losses(stream);
   wait_for_readers(stream);
-  update_.begin({.update = step - loss_scale_.state().skipped_steps + 1,
-                 .lr = lr,
-                 .loss_scale = loss_scale_.scale(),
-                 .goes_on = goes_on,
-                 .more_changes = ends_round},
-                recorder_, stream);
+  update_.run({.update = step - loss_scale_.state().skipped_steps + 1,
+               .lr = lr,
+               .loss_scale = loss_scale_.scale(),
+               .more_changes = ends_round},
+              recorder_, stream);
   met_ = false;
   if (ends_round) {
     meet(stream);
@@ -170,19 +156,12 @@ void StepRunner::reduce_losses(device::StreamRef stream) {
   const device::Range range(name(StepPart::reduce));
   produced_.record(stream);
   produced_.wait(communication_);
-  loss_reduction_ =
-      mesh_->data_plane().all_reduce(loss_sums_[0], comm::ReduceOp::sum, communication_);
+  loss_reduction_ = mesh_->data_plane().all_reduce(loss_sum_, comm::ReduceOp::sum, communication_);
   seams_.finish_gradients(stream);
-  if (stages().size() > 1) {
+  if (comm::Communicator& stages = mesh_->axis(comm::Axis::pp); stages.size() > 1) {
     loss_reduction_.wait(communication_);
-    loss_reduction_ = stages().all_reduce(loss_sums_[0], comm::ReduceOp::sum, communication_);
+    loss_reduction_ = stages.all_reduce(loss_sum_, comm::ReduceOp::sum, communication_);
   }
-}
-
-StepRunner::AfterLoss StepRunner::add_losses_to(const TensorView& sum, device::StreamRef stream) {
-  return [sum, stream](model::Stage& head, int slot) {
-    kernels::sum(head.loss(slot), sum, true, stream);
-  };
 }
 
 float StepRunner::gradient_factor(const StepBatches& batches) const {
@@ -198,28 +177,11 @@ void StepRunner::accumulate_gradients(const StepBatches& batches, device::Stream
   }
   seams_.begin_step(stream, loss_scale_.scale());
   optimizer_.begin_step();
-  if (ahead_) {
-    std::swap(loss_sums_[0], loss_sums_[1]);
-    ahead_.reset();
-  } else {
-    device::zero(loss_sums_[0].data(), loss_sums_[0].bytes(), stream);
-  }
-  pipeline_.train(batches.micro_batches, gradient_factor(batches),
-                  add_losses_to(loss_sums_[0], stream), stream);
-}
-
-void StepRunner::go_ahead(const StepBatches& batches, device::StreamRef stream) {
-  const device::Range range("go ahead");
-  FOURFOLD_EXPECT(goes_ahead_ && !ahead_);
-  ahead_ = batches;
-  device::zero(loss_sums_[1].data(), loss_sums_[1].bytes(), stream);
-  pipeline_.go_ahead(batches.micro_batches, gradient_factor(batches),
-                     add_losses_to(loss_sums_[1], stream), stream);
-}
-
-void StepRunner::take_back(device::StreamRef stream) {
-  pipeline_.take_back(stream);
-  ahead_.reset();
+  device::zero(loss_sum_.data(), loss_sum_.bytes(), stream);
+  const auto add_loss = [&](model::Stage& head, int slot) {
+    kernels::sum(head.loss(slot), loss_sum_, true, stream);
+  };
+  pipeline_.train(batches.micro_batches, gradient_factor(batches), add_loss, stream);
 }
 
 StepOutcome StepRunner::outcome(device::StreamRef stream) {
@@ -228,20 +190,13 @@ StepOutcome StepRunner::outcome(device::StreamRef stream) {
   loss_reduction_.wait(stream);
   loss_reduction_ = comm::Work{};
   double loss_sum = 0;
-  device::copy(&loss_sum, loss_sums_[0].data(), sizeof loss_sum, stream);
-  const WeightUpdate::Outcome update = update_.finish(recorder_, stream);
+  device::copy(&loss_sum, loss_sum_.data(), sizeof loss_sum, stream);
+  const float norm = update_.norm(stream);
   StepOutcome outcome{.loss = targets_ > 0 ? loss_sum / static_cast<double>(targets_) : 0,
-                      .grad_norm = static_cast<double>(update.norm),
-                      .loss_scale = scale,
-                      .tried = update.tried,
-                      .redone = update.redone};
-  outcome.fate = loss_scale_.settle(std::isfinite(update.norm));
+                      .grad_norm = static_cast<double>(norm),
+                      .loss_scale = scale};
+  outcome.fate = loss_scale_.settle(std::isfinite(norm));
   seams_.settle(outcome.fate == StepFate::applied);
-  if (ahead_ && (outcome.redone || loss_scale_.scale() != scale)) {
-    const StepBatches batches = *ahead_;
-    take_back(stream);
-    go_ahead(batches, stream);
-  }
   return outcome;
 }
 

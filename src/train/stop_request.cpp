@@ -180,11 +180,6 @@ bool StopRequest::takes_save_file() {
   return true;
 }
 
-Asked StopRequest::poll(comm::Communicator& world, double needed_s) {
-  begin_poll(world, needed_s);
-  return finish_poll();
-}
-
 StopReason StopRequest::stop_before_first_step(comm::Communicator& world, double needed_s) const {
   const auto reason = static_cast<std::int64_t>(local_reason(world.rank() == 0, needed_s));
   return static_cast<StopReason>(comm::all_reduce_scalar(world, reason, comm::ReduceOp::max));
@@ -213,7 +208,7 @@ void StopRequest::look_for_standstill() {
   }
 }
 
-void StopRequest::begin_poll(comm::Communicator& world, double needed_s) {
+Asked StopRequest::poll(comm::Communicator& world, double needed_s) {
   const bool first_rank = world.rank() == 0;
   look_for_standstill();
   std::int64_t moved_end_unix_s = 0;
@@ -225,17 +220,12 @@ void StopRequest::begin_poll(comm::Communicator& world, double needed_s) {
   const StopReason reason = local_reason(first_rank, needed_s);
   const bool saves = first_rank && reason != StopReason::superseded && takes_save_file();
   // A rank that asks to stop may hide that the first one asks to save; who stops saves.
-  const std::int64_t asked = 2 * static_cast<std::int64_t>(reason) + (saves ? 1 : 0);
-  reduced_ = {asked, moved_end_unix_s};
-  reduction_ = world.host().all_reduce(TensorView(reduced_.data(), {2}), comm::ReduceOp::max, {});
-}
-
-Asked StopRequest::finish_poll() {
-  reduction_.wait({});
-  reduction_ = comm::Work{};
-  const auto [asked, moved_end_unix_s] = reduced_;
-  if (moved_end_unix_s > 0) {
-    deadline_unix_s_ = static_cast<double>(moved_end_unix_s);
+  std::array<std::int64_t, 2> reduced{2 * static_cast<std::int64_t>(reason) + (saves ? 1 : 0),
+                                      moved_end_unix_s};
+  world.host().all_reduce(TensorView(reduced.data(), {2}), comm::ReduceOp::max, {}).wait({});
+  const auto [asked, end_unix_s] = reduced;
+  if (end_unix_s > 0) {
+    deadline_unix_s_ = static_cast<double>(end_unix_s);
   }
   return {.stop = static_cast<StopReason>(asked / 2), .save = asked % 2 != 0};
 }

@@ -189,12 +189,10 @@ RunResult Trainer::run() {
   if (config_.log.trace) {
     tracer_.emplace(config_, runner_.layout().schedule, *mesh_, progress_.step, stream_);
   }
-  const std::int64_t first_step = progress_.step;
   RunResult result;
   Asked asked = ask();  // what came during set-up
   while (progress_.step < config_.train.steps && asked.stop == StopReason::none) {
     const MadeStep step = one_step();
-    step_s_ = step.step_s;
     last_steps_.add(step.step_s);
     memory_watch_.look();
     const bool looked = device_watch_.look_now_and_then(steady_time_s());
@@ -216,11 +214,6 @@ RunResult Trainer::run() {
       save_as_asked();
     }
   }
-  give_up_next();
-  if (tried_updates_ > 0) {
-    log::info(format_message("{} of {} updates tried before their norm was known, {} made again",
-                             tried_updates_, progress_.step - first_step, redone_updates_));
-  }
   result.graphs = runner_.graph_counts();
   if (result.graphs.launches > 0) {
     log::info(
@@ -237,15 +230,12 @@ RunResult Trainer::run() {
   result.code = finished ? ExitCode::finished : ExitCode::stopped_saved;
   result.reason = finished ? StopReason::none : asked.stop;
   result.progress = progress_;
-  result.tried_updates = tried_updates_;
-  result.redone_updates = redone_updates_;
   result.checkpoint = saves_->newest();
   return result;
 }
 
 Asked Trainer::ask() {
-  const Asked asked =
-      ahead_ ? stop_request_.finish_poll() : stop_request_.poll(mesh_->world(), needed_s());
+  const Asked asked = stop_request_.poll(mesh_->world(), needed_s());
   require_not_superseded(asked.stop);
   return asked;
 }
@@ -260,15 +250,7 @@ void Trainer::require_not_superseded(StopReason stop) const {
   }
 }
 
-void Trainer::give_up_next() {
-  if (ahead_) {
-    runner_.take_back(stream_);
-    ahead_.reset();
-  }
-}
-
 void Trainer::save_as_asked() {
-  give_up_next();
   log::info(format_message("a SAVE file asks for a checkpoint behind step {}", progress_.step));
   if (saves_->save_once(progress_.step,
                         [this](bool may_arrive) { return save_request(may_arrive); })) {
@@ -347,38 +329,20 @@ StepBatches Trainer::load(double& data_s) {
   return batches;
 }
 
-bool Trainer::goes_on() const {
-  const std::int64_t next = progress_.step + 1;
-  return goes_ahead(config_, mesh_->shape()) && step_s_ > 0 && !saves_->is_due_at(next) &&
-         !(evaluator_ && is_due_at(next, config_.train.eval_every_steps));
-}
-
 Trainer::MadeStep Trainer::one_step() {
   const Stopwatch watch;
   const device::Range range([&] { return fmt::format("step {}", progress_.step + 1); });
   tell_activity(fmt::format("step {}", progress_.step + 1));
   MadeStep made;
-  const StepBatches batches = ahead_ ? *ahead_ : load(made.data_s);
-  ahead_.reset();
+  const StepBatches batches = load(made.data_s);
   made.targets = batches.targets;
   const double lr = learning_rate(config_.optim.schedule, progress_.step);
-  const bool goes_on = this->goes_on();
-  runner_.run(progress_.step, batches, lr, stream_, goes_on);
+  runner_.run(progress_.step, batches, lr, stream_);
   ++progress_.step;
   progress_.consumed_samples += config_.train.global_batch;
   progress_.consumed_tokens += batches.targets;
-  if (goes_on) {
-    stop_request_.begin_poll(mesh_->world(),
-                             last_steps_.value() + needed_s());  // this step is not over
-    ahead_ = load(made.data_s);
-    runner_.go_ahead(*ahead_, stream_);
-  }
   made.outcome = runner_.outcome(stream_);
-  if (!ahead_) {
-    runner_.record_into(nullptr);  // evaluations and saves are of no step
-  }
-  tried_updates_ += made.outcome.tried ? 1 : 0;
-  redone_updates_ += made.outcome.redone ? 1 : 0;
+  runner_.record_into(nullptr);  // evaluations and saves are of no step
   made.step_s = watch.seconds();
   return made;
 }

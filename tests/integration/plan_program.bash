@@ -155,8 +155,8 @@ expect_exit 78 "$fourfold" plan run.toml --ranks 16384 --set train.global_batch=
 expect_stderr "train.global_batch"
 
 # Values without effect are named, as in training.
-expect_exit 0 "$fourfold" plan run.toml --ranks 16 --set mesh.pp=1 --set optim.post_validation=true
-expect_stderr '--set: optim.post_validation has no effect (it needs mesh.pp > 1)'
+expect_exit 0 "$fourfold" plan run.toml --ranks 16 --set mesh.pp=1 --set mesh.schedule=zb-v
+expect_stderr '--set: mesh.schedule has no effect (it needs mesh.pp > 1 or mesh.chunks > 1)'
 
 # Its own files are replaced; those of others, and its inputs, are not.
 drawn=("$fourfold" plan --schedule 1f1b --stages 2 --micro-batches 2)

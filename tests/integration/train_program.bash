@@ -83,30 +83,6 @@ assert abs(sum(losses) / len(losses) - float(sys.argv[1])) < 1e-6' "$one"
 expect_exit 73 ranks 2 evaluate --checkpoint run/checkpoints --data tokens_val --logits no/such/folder/logits.h5
 expect_stderr 'no/such/folder/logits.h5'
 
-# Stages that do not wait for the norm of all gradients: the same losses, and a word about it.
-for validation in false true; do
-  expect_exit 0 ranks 4 train run.toml --set "log.dir='validation-$validation'" --set mesh.pp=2 --set mesh.schedule=zb-v \
-    --set mesh.zero=1 --set model.layers=4 --set train.steps=24 --set checkpoint.every_steps=0 --set optim.clip_norm=2.5 \
-    --set train.eval_every_steps=0 --set "optim.post_validation=$validation" --set log.trace=true
-done
-expect grep -qE '[0-9]+ of 24 updates tried before their norm was known, [0-9]+ made again' "$errors"
-expect python3 -c 'import json
-def numbers(folder):
-    records = [json.loads(line) for line in open(f"validation-{folder}/metrics.jsonl")]
-    return [(record["loss"], record["grad_norm"]) for record in records if record["event"] == "step"]
-assert len(numbers("true")) == 24 and numbers("true") == numbers("false")'
-# On every rank a forward pass of the step was done before the update of the one before it was made.
-expect python3 -c 'import json
-events = json.load(open("validation-true/trace.json"))["traceEvents"]
-def begins(process, name):
-    return {rank: min(e["ts"] for e in events if e.get("ph") == "X" and e["pid"] == process and name(e["name"]) and e["tid"] % 2 == rank)
-            for rank in {e["tid"] % 2 for e in events if e.get("ph") == "X" and e["pid"] == process}}
-made = {e["pid"] for e in events if e["name"] == "make the update before"}
-assert made, "nothing was tried"
-for process in made:
-    passes, updates = (begins(process, name) for name in (lambda n: n.startswith("F"), lambda n: n == "make the update before"))
-    assert len(updates) == 2 and all(passes[rank] < updates[rank] for rank in updates), (passes, updates)'
-
 # Weights of the size of 1e30 can be saved; their loss is no number, and that is no success.
 expect_exit 0 "$fourfold" train run.toml --set log.dir=huge --set train.steps=1 --set optim.lr=1e30 \
   --set optim.warmup_steps=0 --set 'data.validation=[]'

@@ -186,33 +186,6 @@ TEST_CASE("updates give the same bits for any cut of the range, in either place"
   CHECK(same_bits(whole_weight, cut_weight));
 }
 
-TEST_CASE("an update that is tried gives the weight its bits and nothing else", "[optimizer]") {
-  const auto weight_dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
-  const Parameters before;
-  Parameters state;
-  device::Tensor tried(weight_dtype, {count});
-  device::Tensor made(weight_dtype, {count});
-  AdamStep adam_step{.lr = 1e-2F, .weight_decay = 0.1F, .step = 3};
-  SgdStep sgd_step{.lr = 1e-2F, .momentum = GENERATE(0.0F, 0.9F), .weight_decay = 0.1F};
-  const bool adams = GENERATE(true, false);
-  const auto update = [&](bool tries, const device::Tensor& weight) {
-    adam_step.tries = sgd_step.tries = tries;
-    if (adams) {
-      adam(adam_step, state.master, state.exp_avg, state.exp_avg_sq, state.gradient, weight, {});
-    } else {
-      sgd(sgd_step, state.master, sgd_step.momentum > 0 ? state.exp_avg.view() : TensorView(),
-          state.gradient, weight, {});
-    }
-  };
-  update(true, tried);
-  CHECK(same_bits(state.master, before.master));
-  CHECK(same_bits(state.exp_avg, before.exp_avg));
-  CHECK(same_bits(state.exp_avg_sq, before.exp_avg_sq));
-  update(false, made);
-  CHECK_FALSE(same_bits(state.master, before.master));
-  CHECK(same_bits(tried, made));
-}
-
 TEST_CASE("an overflow leaves every bit of weights, masters and moments", "[optimizer]") {
   const DType weight_dtype = GENERATE(DType::bf16, DType::f16);
   const float overflow = GENERATE(NAN, INFINITY, -INFINITY);

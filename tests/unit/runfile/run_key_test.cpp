@@ -251,11 +251,23 @@ TEST_CASE("what cannot be read again is not written", "[run_config]") {
   CHECK(parse_run_config(print_run_config(effective), "printed").config == effective.config);
 }
 
-TEST_CASE("keys that a saved configuration has and this version does not are skipped",
+TEST_CASE("a saved configuration may have keys that are gone, and none that never were",
           "[run_config]") {
-  const RunConfig config =
-      parse_saved_config("[train]\nsteps = 5\nfuture = 1\n[future]\nx = 2\n", "saved");
-  CHECK(config.train.steps == 5);
+  CHECK(parse_saved_config("[train]\nsteps = 5\n[optim]\npost_validation = true\n", "saved")
+            .train.steps == 5);
+  CHECK_THROWS_WITH(parse_saved_config("[train]\nsteps = 5\nfuture = 1\n", "saved"),
+                    ContainsSubstring("saved:3:1: unknown key \"future\" in [train]") &&
+                        ContainsSubstring("read it with that version"));
+  CHECK_THROWS_WITH(parse_saved_config("[train]\nsteps = 5\n[future]\nx = 2\n", "saved"),
+                    ContainsSubstring("saved:3:2: unknown table [future]") &&
+                        ContainsSubstring("read it with that version"));
+}
+
+TEST_CASE("a run file with a key that is gone is told so", "[run_config]") {
+  CHECK_THROWS_WITH(
+      parse_run_config("[optim]\npost_validation = true\n" + data_table, "run.toml"),
+      ContainsSubstring("run.toml:2:1: the key \"post_validation\" of [optim] is gone") &&
+          ContainsSubstring("leave it out"));
 }
 
 TEST_CASE("mutated run files are read or refused, never more", "[run_config]") {

@@ -92,7 +92,7 @@ TEST_CASE("fast steps change nothing that a run computes and saves, and are gone
       {"shares", 4, {"mesh.zero=1", "checkpoint.files=node"}},
       {"gathered", 2, {"mesh.zero=3"}},
       {"offloaded", 2, {"offload.optimizer=cpu"}},
-      {"ahead", 2, {"mesh.pp=2", "optim.post_validation=true"}},
+      {"pipeline", 2, {"mesh.pp=2"}},
       {"background", 2, {"checkpoint.async=true"}},
   };
   for (const Way& way : ways) {

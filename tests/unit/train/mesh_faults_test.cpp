@@ -108,7 +108,7 @@ struct Calls {
 
 /// Of all products that a run makes.
 std::vector<Calls> count_calls(const train::RunOnMesh& run) {
-  train::MeshWalk walk(run.config, run.mesh, 1);
+  train::MeshWalk walk(run.config, run.mesh);
   MatmulFault::count_only();
   walk.step();
   MatmulFault::disarm();
@@ -161,8 +161,7 @@ std::vector<SpoiledStep> spoil_each_step(const train::RunOnMesh& run,
                                          std::size_t last_step, std::uint32_t seed) {
   Faults faults(seed);
   std::vector<SpoiledStep> result;
-  train::MeshWalk walk(run.config, run.mesh, static_cast<std::int64_t>(last_step),
-                       train::Tolerances{}.product);
+  train::MeshWalk walk(run.config, run.mesh, train::Tolerances{}.product);
   for (std::size_t step = 0; step < last_step; ++step) {
     const Calls& of_product = calls[(first + step) % calls.size()];
     faults.arm(of_product);

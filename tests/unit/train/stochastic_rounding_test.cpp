@@ -83,15 +83,3 @@ TEST_CASE("a run whose weights are rounded at random goes on with the same bits"
   CHECK(rest.losses == std::vector<double>(whole.losses.begin() + 4, whole.losses.end()));
   CHECK(rest.weights == whole.weights);
 }
-
-TEST_CASE("updates that are tried round at random as those that wait", "[stochastic_rounding]") {
-  const TinyRun tiny("llama");
-  // Some of the norms are above this, some below.
-  const Overrides options = with({"mesh.pp=2", "model.layers=4", "optim.clip_norm=1.5"});
-  const RunTrace plain = tiny.train(2, 12, "plain", options);
-  Overrides tried = options;
-  tried.emplace_back("optim.post_validation=true");
-  const RunTrace validated = tiny.train(2, 12, "tried", tried);
-  check_same(plain, validated);
-  CHECK(validated.result.tried_updates > 0);
-}

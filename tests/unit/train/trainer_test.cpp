@@ -322,11 +322,9 @@ TEST_CASE("a SAVE file brings a checkpoint out of turn, and changes nothing else
   struct Way {
     std::string name;
     std::vector<std::string> options;
-    std::int64_t saved_step;  ///< a step that goes ahead has asked before the file was there
   };
-  const std::vector<Way> ways = {{"plain", {}, 3},
-                                 {"background", {"checkpoint.async=true"}, 3},
-                                 {"ahead", {"mesh.pp=2", "optim.post_validation=true"}, 4}};
+  const std::vector<Way> ways = {
+      {"plain", {}}, {"background", {"checkpoint.async=true"}}, {"pipeline", {"mesh.pp=2"}}};
   for (const Way& way : ways) {
     CAPTURE(way.name);
     std::vector<std::string> options = way.options;
@@ -344,8 +342,7 @@ TEST_CASE("a SAVE file brings a checkpoint out of turn, and changes nothing else
     for (const auto& entry : std::filesystem::directory_iterator(tiny.checkpoints(way.name))) {
       steps.insert(entry.path().filename());
     }
-    CHECK(steps == std::set<std::string>{"LATEST", "step-000000008",
-                                         fmt::format("step-{:09}", way.saved_step)});
+    CHECK(steps == std::set<std::string>{"LATEST", "step-000000003", "step-000000008"});
   }
 }
 

@@ -30,9 +30,6 @@ struct AdamStep {
   /// makes the update leave every bit as it was
   const float* gradient_scale = nullptr;
   Place place = Place::device;  ///< of the update, and of all it reads and writes
-  /// Stores the weight alone, with the bits that the update would give it: it is only tried.
-  /// @pre there is a weight
-  bool tries = false;
   /// Of the weight, which is bf16 then; without: to nearest
   std::optional<StochasticRounding> stochastic_rounding = {};
 };
@@ -46,7 +43,6 @@ struct SgdStep {
   float weight_decay = 0;
   const float* gradient_scale = nullptr;                       ///< as AdamStep's
   Place place = Place::device;                                 ///< likewise
-  bool tries = false;                                          ///< likewise
   std::optional<StochasticRounding> stochastic_rounding = {};  ///< likewise
 };
 /// As torch.optim.SGD (dampening 0, no Nesterov): g += wd * p; buffer = momentum * buffer + g; p -=

@@ -67,15 +67,6 @@ class Pipeline {
              const std::function<void(model::Stage& head, int slot)>& after_loss,
              device::StreamRef stream);
 
-  /// Begins a step with the actions that make a whole by themselves (Schedule::ahead): the train()
-  /// that follows goes on from there, with the same batches. Enqueued on `stream`; collective over
-  /// pp. @pre no step is under way
-  void go_ahead(std::span<const model::Batch> batches, float gradient_scale,
-                const std::function<void(model::Stage& head, int slot)>& after_loss,
-                device::StreamRef stream);
-  /// Throws away what go_ahead() has done. Collective over pp.
-  void take_back(device::StreamRef stream);
-
   /// From now on train() writes the times of this rank's actions to `recorder` (borrowed, as many
   /// actions as the list has); nullptr: to nobody.
   void record_into(ActionRecorder* recorder) noexcept { recorder_ = recorder; }
@@ -93,8 +84,6 @@ class Pipeline {
  private:
   struct Step;
   void prepare();
-  void take_until(std::size_t end, const Step& step);
-  void wait_for_all(device::StreamRef stream);
   void take(std::size_t index, const Step& step);
   /// Whether this action and the one behind it are the passes of a micro-batch that may be a graph.
   bool begins_graph(std::size_t index) const;
@@ -120,7 +109,6 @@ class Pipeline {
   std::vector<std::vector<int>> slots_;   ///< [chunk][micro-batch]
   std::vector<comm::Work> works_;         ///< by transfer; of those this rank takes part in
   std::vector<int> in_flight_;            ///< transfers to look after
-  std::size_t taken_ = 0;                 ///< actions of the step under way
   std::vector<std::size_t> posted_by_;    ///< the action that posted it, by transfer
   GraphsOf graphs_of_ = GraphsOf::none;
   std::unique_ptr<class MicroBatchGraphs> graphs_;

@@ -25,8 +25,6 @@ struct ZeroOptions {
   int tiles = 1;
   /// Masters, and the optimizer's state, are not in device memory
   bool offloads_state = false;
-  /// Masters lie apart from the weights in f32 too
-  bool masters_apart = false;
   std::int64_t bucket_bytes = 25'000'000;  ///< of a gradient collective, about; at least 4
   /// Neighbours of the data plane that sum their gradients; shard_ranks divides it. 0: all of it
   int sum_ranks = 0;

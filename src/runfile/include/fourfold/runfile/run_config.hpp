@@ -127,11 +127,9 @@ struct OptimConfig {
   double beta1 = 0.9;
   double beta2 = 0.95;
   double epsilon = 1e-8;
-  double momentum = 0.9;      ///< sgd
-  double weight_decay = 0.1;  ///< on matrices and embeddings; norms and biases do not decay
-  double clip_norm = 1.0;     ///< 0: no clipping
-  /// The next step begins on weights that the norm of all gradients may still change.
-  bool post_validation = false;
+  double momentum = 0.9;             ///< sgd
+  double weight_decay = 0.1;         ///< on matrices and embeddings; norms and biases do not decay
+  double clip_norm = 1.0;            ///< 0: no clipping
   bool stochastic_rounding = false;  ///< of weights to bf16
   OuterOptimizerKind outer = OuterOptimizerKind::average;
   double outer_lr = 0.7;        ///< nesterov
@@ -294,7 +292,9 @@ EffectiveConfig parse_run_config(std::string_view toml, const std::string& file_
                                  std::span<const std::string> overrides = {});
 
 /// A configuration that this program wrote earlier (a checkpoint's, config.toml of a run). Keys
-/// that this version does not know are skipped, and nothing is validated beyond types.
+/// that are gone (find_former_key()) are left out, and nothing is validated beyond types.
+/// @throws UserError (exit code config) where it has keys that this version never had: a newer one
+///   wrote it, and without them the run may be another
 RunConfig parse_saved_config(std::string_view toml, const std::string& file_name);
 
 /// Fills in what is derived from other keys: those of the model, optim.decay_steps,

@@ -76,6 +76,14 @@ std::span<const RunKey> run_keys();
 /// The key called "table.name", or nullptr.
 const RunKey* find_run_key(std::string_view full_name);
 
+/// A key that run files had once. Configurations that were saved then have it still.
+struct FormerKey {
+  std::string_view full_name;
+  std::string_view reason;  ///< it is gone
+};
+/// The one called "table.name", or nullptr.
+const FormerKey* find_former_key(std::string_view full_name) noexcept;
+
 /// Names of the tables, in order, with one sentence each.
 struct RunTable {
   std::string name;

@@ -26,8 +26,6 @@
 ///     later chunk's forward begins (the earlier chunk's slot is live until then); the gradient
 ///     when the later chunk's backward or backward_input ends, into the earlier chunk's slot, which
 ///     is live.
-///  6. The actions that `ahead` counts may be taken before the rest of the step is allowed to, be
-///     thrown away when all their messages are complete, and be taken again.
 #pragma once
 
 #include <cstdint>
@@ -94,9 +92,6 @@ struct Schedule {
   int chunks = 1;         ///< v: virtual stages per rank
   Placement placement = Placement::loop;
   std::vector<std::vector<Action>> ranks;  ///< [stages]
-  /// [stages] Actions at the beginning of each list that make a whole by themselves
-  /// (schedule_ahead.hpp); empty: none do.
-  std::vector<int> ahead = {};
 
   int virtual_stages() const noexcept { return stages * chunks; }
   /// @pre 0 <= rank < stages, 0 <= chunk < chunks, 0 <= stage < virtual_stages()

@@ -45,9 +45,6 @@ parallel::TensorParallelOptions tensor_options(const runfile::RunConfig& config,
 parallel::ContextParallelOptions context_options(const runfile::RunConfig& config,
                                                  const comm::MeshShape& mesh);
 
-/// Whether stages begin a step before the one before it is known to be right.
-bool goes_ahead(const runfile::RunConfig& config, const comm::MeshShape& mesh) noexcept;
-
 /// Whether the ranks of the dp axis train by themselves for rounds of steps.
 bool trains_locally(const runfile::RunConfig& config, const comm::MeshShape& mesh) noexcept;
 

@@ -56,14 +56,9 @@ class Optimizer {
   };
   /// Before the gradients of a step are there: offloaded state may be brought near.
   void begin_step();
-  /// What becomes of an update: it is made; or only the weights are, to go on with while nobody
-  /// knows yet that it is right; or, later, all but the weights.
-  enum class Makes : std::uint8_t { all, weights, state };
   /// Updates the masters of a run of the share, and the weights made from them, with the gradients
   /// as they are.
-  /// @pre makes all, or the state is not offloaded and weights are apart from masters
-  void update(const parallel::ParameterShare::Run& run, const Step& step, device::StreamRef stream,
-              Makes makes = Makes::all);
+  void update(const parallel::ParameterShare::Run& run, const Step& step, device::StreamRef stream);
 
   /// weight = master, rounded as the last update did, of all runs. Ordered on `stream`. @pre
   /// settled

@@ -30,19 +30,12 @@ class StepRecorder {
   explicit StepRecorder(std::size_t actions) : actions_(actions) {}
 
   void begin(device::StreamRef stream) {
-    validates_ = false;
     collectives_.begin_step();
     marks_.front().record(stream);
   }
   void end(StepPart part, device::StreamRef stream) {
     marks_[static_cast<std::size_t>(part) + 1].record(stream);
   }
-  /// Within this step, the update of the one before it is made that was only tried.
-  void begin_validation(device::StreamRef stream) {
-    validates_ = true;
-    validation_.front().record(stream);
-  }
-  void end_validation(device::StreamRef stream) { validation_.back().record(stream); }
   parallel::ActionRecorder& actions() noexcept { return actions_; }
   const parallel::ActionRecorder& actions() const noexcept { return actions_; }
   parallel::CollectiveRecorder& collectives() noexcept { return collectives_; }
@@ -55,8 +48,6 @@ class StepRecorder {
   parallel::ActionRecorder actions_;
   parallel::CollectiveRecorder collectives_;
   std::array<device::TimedEvent, step_part_count + 1> marks_;
-  std::array<device::TimedEvent, 2> validation_;
-  bool validates_ = false;
 };
 
 }  // namespace fourfold::train

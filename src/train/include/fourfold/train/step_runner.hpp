@@ -22,10 +22,8 @@
 #include <fourfold/train/step_recorder.hpp>
 #include <fourfold/train/weight_update.hpp>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -42,12 +40,6 @@ struct StepOutcome {
   double grad_norm = 0;
   double loss_scale = 1;  ///< what the loss was multiplied by
   StepFate fate = StepFate::applied;
-  /// optim.post_validation: the update, before the norm was known. Of this rank's replica, where
-  /// they train by themselves; redone likewise.
-  bool tried = false;
-  /// The update that was tried was not the right one: it was made again, and what had begun on its
-  /// weights.
-  bool redone = false;
 };
 
 /// One rank's model, optimizer and gradient reduction: everything an optimizer step touches on the
@@ -70,11 +62,6 @@ struct StepOutcome {
 /// dp axis) alone, and every mesh.average_every steps the replicas meet (outer_optimizer.hpp). A
 /// step that overflows on one of them is skipped by all, so that they have one loss scale: this
 /// takes a message, of one number, before the update.
-///
-/// optim.post_validation (Qi et al. 2023, "Zero Bubble Pipeline Parallelism"): no stage waits for
-/// the norm of all gradients, for which every stage has to end its step. It tries its update
-/// (weight_update.hpp) and goes ahead with forward passes of the next step while the norm is summed
-/// up. Where the update was not right, what has gone ahead is done again. So no bit depends on it.
 class StepRunner {
  public:
   /// Collective over the mesh. Parameters are zero until initialised or restored.
@@ -93,14 +80,7 @@ class StepRunner {
   /// Enqueues step number `step` + 1 of the run on `stream`: forward and backward of all
   /// micro-batches, the gradient reduction (started bucket by bucket during the last backward
   /// pass), clipping, the optimizer. Collective over the mesh; does not wait for the device.
-  /// @param goes_on  go_ahead() follows: the update may be only tried, until outcome()
-  void run(std::int64_t step, const StepBatches& batches, double lr, device::StreamRef stream,
-           bool goes_on = false);
-  /// Between run() and outcome(): begins the step behind, with the batches that its run() will
-  /// have. Collective over the mesh. @pre goes_ahead()
-  void go_ahead(const StepBatches& batches, device::StreamRef stream);
-  /// Throws away what go_ahead() has done, behind outcome(). Collective over the mesh.
-  void take_back(device::StreamRef stream);
+  void run(std::int64_t step, const StepBatches& batches, double lr, device::StreamRef stream);
 
   /// As model::Seams has it. @pre train.cuda_graphs = "never", or a mesh where graph_use() has none
   void show_products_to(model::ProductObserver* observer) { seams_.show_products_to(observer); }
@@ -158,13 +138,8 @@ class StepRunner {
  private:
   void accumulate_gradients(const StepBatches& batches, device::StreamRef stream);
   void reduce_losses(device::StreamRef stream);
-  using AfterLoss = std::function<void(model::Stage& head, int slot)>;
-  /// Adds losses to `sum`.
-  static AfterLoss add_losses_to(const TensorView& sum, device::StreamRef stream);
   /// What the gradient of a sum of losses is multiplied by: loss_scale / n.
   float gradient_factor(const StepBatches& batches) const;
-  /// The ranks of the pp axis, for messages that the pipeline's need not wait for.
-  comm::Communicator& stages() { return stages_ ? *stages_ : mesh_->axis(comm::Axis::pp); }
   /// Replicas meet; others learn of the new weights. Blocks the host where state is offloaded.
   void meet(device::StreamRef stream);
   /// From the masters, and tells the seams. Blocks likewise.
@@ -173,7 +148,6 @@ class StepRunner {
   /// Orders `stream` behind keep_state_until()'s mark.
   void wait_for_readers(device::StreamRef stream);
 
-  bool goes_ahead_;
   LossScale loss_scale_;
   comm::Mesh* mesh_;
   schedule::StageLayout layout_;
@@ -183,19 +157,16 @@ class StepRunner {
   std::vector<std::size_t> order_;  ///< of segments, as they are updated
   StateTier tier_;
   parallel::ParameterShare share_;
-  std::unique_ptr<comm::Communicator> stages_;  ///< with optim.post_validation
   parallel::TrainingSeams seams_;
   parallel::Pipeline pipeline_;
   Optimizer optimizer_;
   OuterOptimizer outer_;
-  WeightUpdate update_;  ///< may have operations under way among stages_
-  bool met_ = true;      ///< no step since the replicas met
-  /// f64 scalars: of the step that run() makes, and of what goes ahead.
-  std::array<TensorView, 2> loss_sums_;
+  WeightUpdate update_;
+  bool met_ = true;               ///< no step since the replicas met
+  TensorView loss_sum_;           ///< f64 scalar
   device::Stream communication_;  ///< of losses, so that nothing after them waits for other stages
   device::Event produced_;
   comm::Work loss_reduction_;
-  std::optional<StepBatches> ahead_;  ///< of what has gone ahead
   StepRecorder* recorder_ = nullptr;
   const device::Event* state_is_read_ = nullptr;
   std::int64_t targets_ = 0;

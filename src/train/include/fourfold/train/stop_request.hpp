@@ -77,9 +77,6 @@ class StopRequest {
   Asked poll(comm::Communicator& world, double needed_s);
   /// The same before the first step: a SAVE file stays where it is.
   StopReason stop_before_first_step(comm::Communicator& world, double needed_s) const;
-  /// The two halves of it: nobody waits for the others in the first. The second belongs to it.
-  void begin_poll(comm::Communicator& world, double needed_s);
-  Asked finish_poll();
 
  private:
   StopReason local_reason(bool first_rank, double needed_s) const;
@@ -98,8 +95,6 @@ class StopRequest {
   double suspension_s_ = 0;
   double stood_still_s_ = 0;  ///< up to the last poll
   double end_unknown_until_unix_s_ = 0;
-  std::array<std::int64_t, 2> reduced_{};  ///< what this rank asks and a moved end; then of all
-  comm::Work reduction_;
 };
 
 /// What is known when it is asked whether one more step fits in. Wall times on this rank in

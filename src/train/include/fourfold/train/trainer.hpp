@@ -56,8 +56,6 @@ struct RunResult {
   Progress progress;
   std::filesystem::path checkpoint;  ///< newest committed one; empty when none
   double loss = 0;                   ///< of the last step; 0 when none was made
-  std::int64_t tried_updates = 0;    ///< optim.post_validation
-  std::int64_t redone_updates = 0;   ///< of these
   parallel::GraphCounts graphs;      ///< train.cuda_graphs
 };
 
@@ -118,9 +116,6 @@ class Trainer {
   MadeStep one_step();
   /// The batches of the step that is to be made next. Adds to data_s.
   StepBatches load(double& data_s);
-  /// Whether the step to be made next has another one right behind it, for all that is known. The
-  /// first one does not: nobody knows how long a step takes, nor whether there is time for two.
-  bool goes_on() const;
   /// @param looked_at_device  behind this step
   void record(const MadeStep& step, bool looked_at_device);
   /// Says what memory was planned and what was taken. Collective.
@@ -133,8 +128,6 @@ class Trainer {
   Asked ask();
   /// @throws UserError (no_progress)
   void require_not_superseded(StopReason stop) const;
-  /// Of what goes on behind the step that was made, nothing is left.
-  void give_up_next();
   /// A checkpoint out of turn, unless the step is saved already. Collective.
   void save_as_asked();
   /// What a save saves: makes the state ready, and is sure that it is good. Collective.
@@ -170,13 +163,9 @@ class Trainer {
   std::unique_ptr<RunSaves> saves_;
   StopRequest stop_request_;
   Progress progress_;
-  std::optional<StepBatches> ahead_;  ///< of the next step, which has begun already
-  std::int64_t tried_updates_ = 0;
-  std::int64_t redone_updates_ = 0;
   std::int64_t validation_step_ = -1;  ///< evaluated last
   double validation_loss_ = 0;
   std::string validation_data_;  ///< of which that is
-  double step_s_ = 0;            ///< wall time of the last step
   LongestOfLast<4> last_steps_;
 };
 
