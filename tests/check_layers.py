@@ -14,7 +14,7 @@ import sys
 ARROWS = {
     "base": [], "device": ["base"], "comm": ["device"], "kernels": ["device"], "io": ["comm"],
     "model": ["kernels"], "schedule": ["model"], "parallel": ["schedule", "comm"], "plan": ["schedule"], "data": ["io"],
-    "runfile": ["model"], "interchange": ["runfile", "data"], "telemetry": ["runfile", "io"],
+    "runfile": ["parallel"], "interchange": ["runfile", "data"], "telemetry": ["runfile", "io"],
     "batch": ["telemetry"], "train": ["telemetry", "parallel", "plan", "data"], "program": ["base"], "exchange": ["comm"],
     "apps": ["train", "interchange", "batch", "program", "exchange"],
     "harness": ["comm", "program"], "tests": ["apps", "harness"], "benchmarks": ["apps"],

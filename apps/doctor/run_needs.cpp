@@ -151,7 +151,7 @@ RunNeeds needs_of(const Arguments& arguments, int rank, int ranks, int ranks_on_
         train::load_run(arguments.run_file, arguments.overrides);
     runfile::log_remarks(effective);
     needs.precision = effective.config.train.precision;
-    needs.algorithm = train::collectives_of(effective.config);
+    needs.algorithm = effective.config.mesh.host_collectives;
     Save save;
     std::size_t file_bytes = 0;
     if (const auto failure =

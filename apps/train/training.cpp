@@ -207,7 +207,7 @@ ExitCode train_run(const Arguments& arguments, int argc, char** argv,
     comm::Communicator& world = mpi.device_world({.may_share = effective.config.mesh.share_devices,
                                                   .deadline_s = effective.config.watch.deadline_s,
                                                   .needs_kernels_first = shape.pp > 1});
-    world.use(train::collectives_of(effective.config));
+    world.use(effective.config.mesh.host_collectives);
     comm::Mesh mesh(shape, world);
     if (mpi.world().rank() == 0) {
       require_tokenizer(effective);

@@ -126,7 +126,7 @@ void require_the_same_steps(const runfile::RunConfig& config, const comm::MeshSh
                     "mesh.dp_mode = \"local\" is no mesh to compare (its replicas make other steps "
                     "than one rank does); leave it out: --set mesh.dp_mode=sync");
   }
-  if (config.mesh.dp_compress != runfile::GradientCompression{} && mesh.dp * mesh.cp > 1) {
+  if (config.mesh.dp_compress != parallel::GradientCompression{} && mesh.dp * mesh.cp > 1) {
     throw UserError(
         ExitCode::config,
         format_message("mesh.dp_compress = \"{}\" is no mesh to compare (it changes every "

@@ -138,7 +138,7 @@ void validate_loss_scale(const TrainConfig& train, const Origins& origins) {
 /// What compression leaves out of a gradient is kept for as many numbers as the gradient has, once
 /// per step.
 void validate_compression(const MeshConfig& mesh, const Origins& origins) {
-  if (mesh.dp_compress.kind == GradientCompression::Kind::none ||
+  if (mesh.dp_compress.kind == parallel::Compression::none ||
       mesh.dp_reduce == GradientReduce::step) {
     return;
   }
@@ -162,7 +162,7 @@ void validate_compression(const MeshConfig& mesh, const Origins& origins) {
 
 void validate_local(const MeshConfig& mesh, const Origins& origins) {
   if (mesh.dp_mode == DataParallelMode::local &&
-      mesh.dp_compress.kind != GradientCompression::Kind::none) {
+      mesh.dp_compress.kind != parallel::Compression::none) {
     refuse(format_message("mesh.dp_compress = \"{}\" does not go with mesh.dp_mode = \"local\" (no "
                           "gradients travel over the dp axis then); set it to \"none\"",
                           name(mesh.dp_compress)),

@@ -21,11 +21,11 @@ RunField compression_field() {
   result.kind = ValueKind::text;
   result.choices = {"none", "bf16", "int8"};
   result.form = {"lowrank:R", "with R from 1 to 1024", [](const std::string& text) {
-                   return gradient_compression_named(text).has_value();
+                   return parallel::gradient_compression_named(text).has_value();
                  }};
   result.get = [](const RunConfig& config) { return Value(name(config.mesh.dp_compress)); };
   result.set = [](RunConfig& config, const Value& value) {
-    config.mesh.dp_compress = *gradient_compression_named(std::get<std::string>(value));
+    config.mesh.dp_compress = *parallel::gradient_compression_named(std::get<std::string>(value));
   };
   return result;
 }
@@ -79,9 +79,10 @@ std::vector<RunKey> sequence_keys() {
        .relevance = {"mesh.tp > 1", [](const RunConfig& config) { return config.mesh.tp > 1; }}},
       {.table = table,
        .name = "context_mode",
-       .field = named_field<ContextMode>(
-           {ContextMode::ring, ContextMode::ulysses, ContextMode::allgather}, &RunConfig::mesh,
-           &MeshConfig::context_mode),
+       .field = named_field<parallel::ContextMode>(
+           {parallel::ContextMode::ring, parallel::ContextMode::ulysses,
+            parallel::ContextMode::allgather},
+           &RunConfig::mesh, &MeshConfig::context_mode),
        .meaning =
            "How attention meets the other ranks' tokens: keys and values travel around the ranks "
            "while they compute (ring), heads are dealt to the ranks (ulysses: needs at least cp "
@@ -199,8 +200,8 @@ std::vector<RunKey> machine_keys() {
   return {
       {.table = table,
        .name = "host_collectives",
-       .field = named_field<HostCollectives>({HostCollectives::automatic, HostCollectives::direct,
-                                              HostCollectives::ring, HostCollectives::tree},
+       .field = named_field<comm::Algorithm>({comm::Algorithm::automatic, comm::Algorithm::direct,
+                                              comm::Algorithm::ring, comm::Algorithm::tree},
                                              &RunConfig::mesh, &MeshConfig::host_collectives),
        .meaning =
            "How ranks on CPUs add up and gather: through memory they share where all of them are "

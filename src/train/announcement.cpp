@@ -44,7 +44,7 @@ void announce_traffic(const RunFacts& facts) {
     log::info(
         format_message("gradients: {:.2f} MB sent per rank and step, mesh.dp_compress = \"{}\"",
                        in_mb(bytes), name(wanted.dp_compress)));
-  } else if (wanted.dp_compress != runfile::GradientCompression{} &&
+  } else if (wanted.dp_compress != parallel::GradientCompression{} &&
              facts.mesh.data_plane().size() == 1) {
     log::info("mesh.dp_compress has no effect: no other rank has the same parameters");
   }

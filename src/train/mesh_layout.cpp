@@ -30,18 +30,6 @@ bool has_a_name(const std::string& schedule) {
   return std::ranges::count(schedule::schedule_names(), schedule) > 0;
 }
 
-parallel::ContextMode context_mode(const runfile::RunConfig& config) {
-  switch (config.mesh.context_mode) {
-    case runfile::ContextMode::ring:
-      return parallel::ContextMode::ring;
-    case runfile::ContextMode::ulysses:
-      return parallel::ContextMode::ulysses;
-    case runfile::ContextMode::allgather:
-      break;
-  }
-  return parallel::ContextMode::allgather;
-}
-
 /// A schedule with a name; one chunk on one rank takes any.
 schedule::ScheduleRequest request_of(const runfile::RunConfig& config,
                                      const comm::MeshShape& mesh) {
@@ -123,20 +111,6 @@ bool trains_locally(const runfile::RunConfig& config, const comm::MeshShape& mes
   return config.mesh.dp_mode == runfile::DataParallelMode::local && mesh.dp > 1;
 }
 
-comm::Algorithm collectives_of(const runfile::RunConfig& config) noexcept {
-  switch (config.mesh.host_collectives) {
-    case runfile::HostCollectives::automatic:
-      return comm::Algorithm::automatic;
-    case runfile::HostCollectives::direct:
-      return comm::Algorithm::direct;
-    case runfile::HostCollectives::ring:
-      return comm::Algorithm::ring;
-    case runfile::HostCollectives::tree:
-      break;
-  }
-  return comm::Algorithm::tree;
-}
-
 comm::MeshShape mesh_of(const runfile::EffectiveConfig& effective, std::int64_t ranks) {
   const runfile::MeshConfig& mesh = effective.config.mesh;
   const runfile::TrainConfig& train = effective.config.train;
@@ -174,7 +148,7 @@ std::string schedule_file_text(const runfile::RunConfig& config, comm::Communica
 schedule::StageLayout lay_out(const runfile::RunConfig& config, const comm::MeshShape& mesh,
                               const std::string& schedule_csv) {
   parallel::validate_tensor_cut(config.model, mesh.tp);
-  parallel::validate_context_cut(config.model, context_mode(config), mesh.cp, mesh.tp);
+  parallel::validate_context_cut(config.model, config.mesh.context_mode, mesh.cp, mesh.tp);
   zero_options(config, mesh);
   const bool named = is_whole(config, mesh.pp) || has_a_name(config.mesh.schedule);
   const schedule::StageLayout layout =
@@ -196,7 +170,7 @@ parallel::TensorParallelOptions tensor_options(const runfile::RunConfig& config,
 
 parallel::ContextParallelOptions context_options(const runfile::RunConfig& config,
                                                  const comm::MeshShape& mesh) {
-  return {.mode = context_mode(config),
+  return {.mode = config.mesh.context_mode,
           .sequences = config.train.micro_batch,
           .tokens = config.model.context / mesh.cp,
           .heads = config.model.attention.heads / mesh.tp,
@@ -230,21 +204,7 @@ parallel::ZeroOptions zero_options(const runfile::RunConfig& config, const comm:
 }
 
 parallel::CompressionOptions compression_options(const runfile::RunConfig& config) {
-  using Wanted = runfile::GradientCompression::Kind;
-  const auto kind = [&] {
-    switch (config.mesh.dp_compress.kind) {
-      case Wanted::none:
-        return parallel::Compression::none;
-      case Wanted::bf16:
-        return parallel::Compression::bf16;
-      case Wanted::int8:
-        return parallel::Compression::int8;
-      case Wanted::low_rank:
-        break;
-    }
-    return parallel::Compression::low_rank;
-  };
-  return {.kind = kind(),
+  return {.kind = config.mesh.dp_compress.kind,
           .rank = config.mesh.dp_compress.rank,
           .seed = static_cast<std::uint64_t>(config.train.seed),
           .steps_may_skip = config.train.precision == DType::f16};

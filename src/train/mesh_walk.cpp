@@ -92,7 +92,7 @@ class WalkingRank {
  private:
   static comm::Communicator& with_collectives_of(const runfile::RunConfig& config,
                                                  comm::Communicator& world) {
-    world.use(collectives_of(config));
+    world.use(config.mesh.host_collectives);
     return world;
   }
 

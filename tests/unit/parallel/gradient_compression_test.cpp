@@ -12,6 +12,7 @@
 #include <fourfold/harness/on_ranks.hpp>
 #include <fourfold/model/parameter_table.hpp>
 #include <fourfold/model/presets.hpp>
+#include <fourfold/parallel/compression.hpp>
 #include <fourfold/parallel/error_feedback.hpp>
 #include <fourfold/parallel/gradient_compression.hpp>
 #include <fourfold/parallel/training_seams.hpp>
@@ -251,6 +252,18 @@ class Ledger {
 };
 
 }  // namespace
+
+TEST_CASE("kinds of compression are spelled as run files have them", "[gradient_compression]") {
+  for (const std::string text : {"none", "bf16", "int8", "lowrank:1", "lowrank:1024"}) {
+    const auto compression = parallel::gradient_compression_named(text);
+    REQUIRE(compression);
+    CHECK(name(*compression) == text);
+  }
+  for (const char* const text : {"", "bf8", "lowrank", "lowrank:", "lowrank:0", "lowrank:1025",
+                                 "lowrank:-1", "lowrank:4x", "lowrank: 4"}) {
+    CHECK_FALSE(parallel::gradient_compression_named(text));
+  }
+}
 
 TEST_CASE("what ranks apply and what they keep are all gradients, and copies agree",
           "[gradient_compression]") {

@@ -409,8 +409,10 @@ TEST_CASE("compression takes words and ranks, and refuses what keeps no whole gr
   const auto compression = [](const std::string& text) {
     return parse(data_table, {"mesh.dp_compress=" + text}).config.mesh.dp_compress;
   };
-  CHECK(compression("int8") == GradientCompression{GradientCompression::Kind::int8, 0});
-  CHECK(compression("lowrank:4") == GradientCompression{GradientCompression::Kind::low_rank, 4});
+  CHECK(compression("int8") ==
+        fourfold::parallel::GradientCompression{fourfold::parallel::Compression::int8, 0});
+  CHECK(compression("lowrank:4") ==
+        fourfold::parallel::GradientCompression{fourfold::parallel::Compression::low_rank, 4});
   CHECK(name(compression("lowrank:1024")) == "lowrank:1024");
   for (const std::string text :
        {"int4", "lowrank", "lowrank:", "lowrank:0", "lowrank:1025", "lowrank:2x", "lowrank:-1"}) {

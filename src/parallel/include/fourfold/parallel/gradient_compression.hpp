@@ -4,6 +4,7 @@
 
 #include <fourfold/device/arena.hpp>
 #include <fourfold/model/parameters.hpp>
+#include <fourfold/parallel/compression.hpp>
 #include <fourfold/parallel/error_feedback.hpp>
 #include <fourfold/parallel/gradient_reduction.hpp>
 
@@ -13,17 +14,9 @@
 
 namespace fourfold::parallel {
 
-/// How gradients of matrices travel over the data plane.
-enum class Compression : std::uint8_t {
-  none,
-  bf16,      ///< kernels::GradientCodec
-  int8,      ///< likewise
-  low_rank,  ///< PowerSGD (Vogels et al. 2019)
-};
-
 struct CompressionOptions {
   Compression kind = Compression::none;
-  std::int64_t rank = 0;        ///< low_rank: columns of the two factors
+  std::int64_t rank = 0;        ///< as GradientCompression's
   std::uint64_t seed = 0;       ///< low_rank: of the factors that a start begins with
   bool steps_may_skip = false;  ///< f16: ErrorFeedback's may_skip
 };

@@ -7,8 +7,11 @@
 #pragma once
 
 #include <fourfold/base/dtype.hpp>
+#include <fourfold/comm/algorithm.hpp>
 #include <fourfold/model/architecture.hpp>
 #include <fourfold/model/recompute.hpp>
+#include <fourfold/parallel/compression.hpp>
+#include <fourfold/parallel/context_cut.hpp>
 #include <fourfold/runfile/learning_rate.hpp>
 
 #include <cstdint>
@@ -22,14 +25,6 @@
 
 namespace fourfold::runfile {
 
-/// How ranks that share a sequence attend over it.
-enum class ContextMode : std::uint8_t { ring, ulysses, allgather };
-std::string_view name(ContextMode mode) noexcept;
-
-/// How collectives among ranks on CPUs go.
-enum class HostCollectives : std::uint8_t { automatic, direct, ring, tree };
-std::string_view name(HostCollectives collectives) noexcept;  ///< "auto", "direct", ...
-
 /// How long ZeRO-3 keeps gathered weights.
 enum class ZeroKeep : std::uint8_t { micro_batch, step };
 std::string_view name(ZeroKeep keep) noexcept;
@@ -37,16 +32,6 @@ std::string_view name(ZeroKeep keep) noexcept;
 /// When gradients are reduced over the data plane.
 enum class GradientReduce : std::uint8_t { automatic, step, micro_batch };
 std::string_view name(GradientReduce reduce) noexcept;
-
-/// How gradients travel over the data plane.
-struct GradientCompression {
-  enum class Kind : std::uint8_t { none, bf16, int8, low_rank };
-  Kind kind = Kind::none;
-  std::int64_t rank = 0;  ///< of low_rank, at least 1
-  friend bool operator==(const GradientCompression&, const GradientCompression&) = default;
-};
-std::string name(GradientCompression compression);  ///< "none", "bf16", "int8", "lowrank:4"
-std::optional<GradientCompression> gradient_compression_named(std::string_view text);
 
 /// What the ranks of the dp axis do together.
 enum class DataParallelMode : std::uint8_t {
@@ -66,16 +51,16 @@ struct MeshConfig {
   ZeroKeep zero3_keep = ZeroKeep::micro_batch;
   int tile_linear = 1;  ///< tiles of a matrix that ZeRO-3 gathers one after the other
   GradientReduce dp_reduce = GradientReduce::automatic;
-  GradientCompression dp_compress = {};
+  parallel::GradientCompression dp_compress = {};
   DataParallelMode dp_mode = DataParallelMode::sync;
   std::int64_t average_every = 100;  ///< local: steps of a round
   bool sequence_parallel = true;     ///< on the tp axis
   std::string schedule = "1f1b";     ///< of the pipeline: a name, or a CSV file
   int chunks = 0;                    ///< per pipeline rank; 0: auto, what the schedule usually has
   std::vector<std::int64_t> stage_layers = {};  ///< of each chunk along the model; empty: by cost
-  ContextMode context_mode = ContextMode::ring;
+  parallel::ContextMode context_mode = parallel::ContextMode::ring;
   double dp_bucket_mb = 25;  ///< gradients are reduced in buckets of this many MB (10^6 bytes)
-  HostCollectives host_collectives = HostCollectives::automatic;
+  comm::Algorithm host_collectives = comm::Algorithm::automatic;
   bool share_devices = false;
   friend bool operator==(const MeshConfig&, const MeshConfig&) = default;
 };

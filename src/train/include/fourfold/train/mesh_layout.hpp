@@ -22,9 +22,6 @@ namespace fourfold::train {
 /// @throws UserError (config) with its place in the run file, as comm::resolve_mesh
 comm::MeshShape mesh_of(const runfile::EffectiveConfig& effective, std::int64_t ranks);
 
-/// How the run's collectives go: for comm::Communicator::use(), before the mesh is made.
-comm::Algorithm collectives_of(const runfile::RunConfig& config) noexcept;
-
 /// The text of the CSV file that mesh.schedule names; empty for a schedule with a name.
 /// @throws UserError (config) when there is neither such a schedule nor such a file
 std::string schedule_file_text(const runfile::RunConfig& config);
