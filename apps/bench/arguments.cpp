@@ -62,6 +62,14 @@ std::vector<std::string> algorithm_names() {
   return names;
 }
 
+std::vector<std::string> line_names() {
+  std::vector<std::string> names{"world"};
+  for (const comm::Axis axis : comm::all_axes) {
+    names.emplace_back(comm::name(axis));
+  }
+  return names;
+}
+
 void describe_what(CLI::App& command, Arguments& arguments) {
   command
       .add_option("--threads", arguments.threads,
@@ -74,7 +82,7 @@ void describe_what(CLI::App& command, Arguments& arguments) {
                   "dp")
       ->type_name("MESH");
   command.add_option("--axis", arguments.axis, "Which ranks talk: a line of the mesh, or all")
-      ->check(CLI::IsMember({"world", "pp", "dp", "cp", "tp"}))
+      ->check(CLI::IsMember(line_names()))
       ->capture_default_str();
   command
       .add_option("--operation", arguments.operations,
@@ -149,18 +157,17 @@ int degree_of(const std::string& text, const std::string& item) {
 /// "dp=2,tp=2".
 comm::MeshShape mesh_from(const std::string& text) {
   comm::MeshShape shape;
-  const std::array<std::pair<std::string_view, int*>, 4> axes{
-      {{"pp", &shape.pp}, {"dp", &shape.dp}, {"cp", &shape.cp}, {"tp", &shape.tp}}};
   std::string seen;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
     const std::string item = text.substr(begin, end - begin);
     const std::string axis = item.substr(0, item.find('='));
-    const auto found = std::ranges::find(axes, axis, [](const auto& entry) { return entry.first; });
-    if (found == axes.end() || axis.size() == item.size()) {
-      refuse(ExitCode::usage, format_message("--mesh has '{}' (it takes pp, dp, cp and tp with a "
-                                             "degree each); write, say, dp=2,tp=2",
-                                             item));
+    const auto found = comm::axis_named(axis);
+    if (!found || axis.size() == item.size()) {
+      refuse(ExitCode::usage,
+             format_message("--mesh has '{}' (it takes {} with a degree each); write, say, "
+                            "dp=2,tp=2",
+                            item, comm::axis_names()));
     }
     if (seen.find(axis) != std::string::npos) {
       refuse(ExitCode::usage,
@@ -168,19 +175,10 @@ comm::MeshShape mesh_from(const std::string& text) {
     }
     seen += axis + " ";
     const std::string degree = item.substr(axis.size() + 1);
-    *found->second = axis == "dp" && degree == "auto" ? 0 : degree_of(degree, item);
+    shape[*found] = found == comm::Axis::dp && degree == "auto" ? 0 : degree_of(degree, item);
     begin = end + 1;
   }
   return shape;
-}
-
-std::optional<comm::Axis> axis_from(const std::string& text) {
-  for (const comm::Axis axis : {comm::Axis::pp, comm::Axis::dp, comm::Axis::cp, comm::Axis::tp}) {
-    if (text == comm::name(axis)) {
-      return axis;
-    }
-  }
-  return std::nullopt;
 }
 
 void require_others(const Arguments& arguments, const Request& request, int ranks) {
@@ -189,7 +187,7 @@ void require_others(const Arguments& arguments, const Request& request, int rank
            "there is one rank (nothing is sent); start more: mpiexec -n 2 fourfold bench comm, or "
            "--threads 2");
   }
-  if (request.axis && request.mesh.degree(*request.axis) == 1) {
+  if (request.axis && request.mesh[*request.axis] == 1) {
     refuse(ExitCode::config,
            format_message(
                "--axis {} has one rank in {} (nothing is sent); give it a degree in --mesh, "
@@ -222,7 +220,7 @@ Request request_of(const Arguments& arguments, int ranks) {
   }
   Request request;
   request.dtype = *dtype_from_name(arguments.dtype);
-  request.axis = axis_from(arguments.axis);
+  request.axis = comm::axis_named(arguments.axis);
   const comm::MeshShape wanted =
       arguments.mesh.empty() ? comm::MeshShape{.dp = 0} : mesh_from(arguments.mesh);
   request.mesh = comm::resolve_mesh(wanted, ranks);

@@ -20,7 +20,7 @@ namespace bench = fourfold::bench;
 namespace comm = fourfold::comm;
 
 int line_ranks(const bench::Request& request) {
-  return request.axis ? request.mesh.degree(*request.axis) : static_cast<int>(request.mesh.ranks());
+  return request.axis ? request.mesh[*request.axis] : static_cast<int>(request.mesh.ranks());
 }
 
 ExitCode measure_threads(const bench::Arguments& arguments) {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cmath>
+#include <string>
 
 namespace fourfold::ckpt {
 namespace {
@@ -23,7 +24,11 @@ ordered_json numbers(const Shape& shape) {
 }
 
 ordered_json axes_of(const comm::MeshShape& mesh) {
-  return {{"pp", mesh.pp}, {"dp", mesh.dp}, {"cp", mesh.cp}, {"tp", mesh.tp}};
+  ordered_json json;
+  for (const comm::Axis axis : comm::all_axes) {
+    json[std::string(name(axis))] = mesh[axis];
+  }
+  return json;
 }
 
 /// JSON has no number for what is not finite.

@@ -109,10 +109,7 @@ comm::MeshShape mesh_for(const runfile::EffectiveConfig& effective, int ranks,
   }
   has->tasks = ranks;
   const train::ElasticMesh chosen = train::choose_mesh(effective, *has);
-  config.mesh.pp = chosen.mesh.pp;
-  config.mesh.dp = chosen.mesh.dp;
-  config.mesh.cp = chosen.mesh.cp;
-  config.mesh.tp = chosen.mesh.tp;
+  config.mesh.shape = chosen.mesh;
   config.train.micro_batch = chosen.micro_batch;
   return chosen.mesh;
 }

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <ranges>
 
 namespace fourfold::doctor {
 namespace {
@@ -78,9 +79,8 @@ LineSpeed measure_line(const std::string& axis, comm::Communicator& line, comm::
 std::vector<LineSpeed> measure_lines(comm::Mesh& mesh, bool is_world, double seconds) {
   std::vector<LineSpeed> own;
   const auto measured = static_cast<double>(std::ranges::count_if(
-      std::array{comm::Axis::tp, comm::Axis::cp, comm::Axis::dp, comm::Axis::pp},
-      [&](comm::Axis axis) { return mesh.shape().degree(axis) > 1; }));
-  for (const comm::Axis axis : {comm::Axis::tp, comm::Axis::cp, comm::Axis::dp, comm::Axis::pp}) {
+      comm::all_axes, [&](comm::Axis axis) { return mesh.shape()[axis] > 1; }));
+  for (const comm::Axis axis : comm::all_axes | std::views::reverse) {
     comm::Communicator& line = mesh.axis(axis);
     if (line.size() == 1) {
       continue;

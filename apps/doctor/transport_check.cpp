@@ -9,7 +9,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <ranges>
 #include <set>
 
 namespace fourfold::doctor {
@@ -128,7 +130,11 @@ std::vector<Check> transport_checks(const Ranks& ranks, std::span<const LineSpee
     checks.emplace_back("transport").say("one rank: nothing is sent");
   }
   const std::vector<std::size_t> slow = slow_lines(ranks, lines);
-  for (const std::string_view axis : {"tp", "cp", "dp", "pp", "world"}) {
+  std::vector<std::string_view> axes;
+  std::ranges::transform(comm::all_axes | std::views::reverse, std::back_inserter(axes),
+                         [](comm::Axis axis) { return name(axis); });
+  axes.emplace_back("world");
+  for (const std::string_view axis : axes) {
     std::vector<std::size_t> own;
     std::vector<double> rates;
     for (std::size_t i = 0; i < lines.size(); ++i) {

@@ -18,18 +18,18 @@
 
 #include <algorithm>
 #include <numeric>
+#include <ranges>
 
 namespace fourfold::plan_program {
 namespace {
 
 comm::MeshShape mesh_of(const runfile::EffectiveConfig& effective, std::int64_t ranks) {
-  const runfile::MeshConfig& mesh = effective.config.mesh;
-  if (ranks == 0 && mesh.dp == 0) {
+  const comm::MeshShape& wanted = effective.config.mesh.shape;
+  if (ranks == 0 && wanted.dp == 0) {
     throw UserError(ExitCode::usage,
                     "how many ranks there will be is not known (mesh.dp is \"auto\": what the "
                     "other axes leave); give --ranks (--rank shows one of them), or set mesh.dp");
   }
-  const comm::MeshShape wanted{.pp = mesh.pp, .dp = mesh.dp, .cp = mesh.cp, .tp = mesh.tp};
   return train::mesh_of(effective, ranks == 0 ? wanted.ranks() : ranks);
 }
 
@@ -287,10 +287,10 @@ std::string rank_report(const PlannedRun& run, std::int64_t rank) {
   const train::RankPlan plan =
       train::plan_rank(run.config, run.layout, run.mesh, rank, run.compute_capability);
   std::string text = fmt::format("rank {}\n", rank);
-  for (const comm::Axis axis : {comm::Axis::tp, comm::Axis::cp, comm::Axis::dp, comm::Axis::pp}) {
+  for (const comm::Axis axis : comm::all_axes | std::views::reverse) {
     const std::vector<std::int64_t>& line = plan.lines[static_cast<std::size_t>(axis)];
     text += fmt::format("  {}       position {} of {}: ranks {}\n", name(axis),
-                        plan.coordinate.on(axis), line.size(), ranks_text(line));
+                        plan.coordinate[axis], line.size(), ranks_text(line));
   }
   text += fmt::format("  tokens   {}\n", tokens_text(plan, run.config.model.context));
   text += fmt::format("  holds    {}\n", units_text(plan.chunks, run.config.model));

@@ -39,8 +39,7 @@ using batch::Partition;
 
 /// Ranks of the run file's mesh; nothing when mesh.dp is "auto".
 std::optional<std::int64_t> fixed_ranks(const runfile::MeshConfig& mesh) {
-  const std::int64_t others = std::int64_t{mesh.pp} * mesh.cp * mesh.tp;
-  return mesh.dp == 0 ? std::nullopt : std::optional(others * mesh.dp);
+  return mesh.shape.dp == 0 ? std::nullopt : std::optional(mesh.shape.ranks());
 }
 
 NodeRange nodes_of(const Arguments& arguments, std::optional<std::int64_t> ranks) {

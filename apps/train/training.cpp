@@ -178,7 +178,7 @@ ExitCode train_run(const Arguments& arguments, int argc, char** argv,
   const StandstillWatch standstill_watch;
   const double began_unix_s = unix_time_s();
   const auto early = config_before_mpi(arguments);
-  if (early && early->config.mesh.pp > 1) {
+  if (early && early->config.mesh.shape.pp > 1) {
     device::load_kernels_first();
   }
   auto start_watch = early ? watch_start(early->config, arguments.dry_run) : nullptr;

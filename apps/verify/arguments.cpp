@@ -107,15 +107,16 @@ std::vector<std::string> overrides_of(const std::string& text) {
 /// Ranks are threads here, with a whole program's memory each.
 void require_few_ranks(const comm::MeshShape& mesh) {
   constexpr double most_ranks = 256;
-  const double ranks = 1.0 * mesh.pp * mesh.dp * mesh.cp * mesh.tp;  // which int64 may not hold
+  double ranks = 1;  // which int64 may not hold
+  for (const comm::Axis axis : comm::all_axes) {
+    ranks *= mesh[axis];
+  }
   if (ranks > most_ranks) {
     throw UserError(
         ExitCode::config,
-        format_message(
-            "mesh.pp = {} x mesh.dp = {} x mesh.cp = {} x mesh.tp = {} is {:.0f} ranks (each "
-            "is a thread of this process, and more than {:.0f} are too many); use smaller "
-            "degrees",
-            mesh.pp, mesh.dp, mesh.cp, mesh.tp, ranks, most_ranks));
+        format_message("{} is {:.0f} ranks (each is a thread of this process, and more than "
+                       "{:.0f} are too many); use smaller degrees",
+                       product_text(mesh), ranks, most_ranks));
   }
 }
 
@@ -195,7 +196,9 @@ void require_offload_path(const runfile::OffloadConfig& offload) {
 
 train::RunOnMesh read_mesh(const Arguments& arguments, const std::string& text) {
   std::vector<std::string> overrides = arguments.overrides;
-  overrides.insert(overrides.end(), {"mesh.pp=1", "mesh.dp=1", "mesh.cp=1", "mesh.tp=1"});
+  for (const comm::Axis axis : comm::all_axes) {
+    overrides.push_back(fmt::format("mesh.{}=1", name(axis)));
+  }
   try {
     std::ranges::move(overrides_of(text), std::back_inserter(overrides));
     const runfile::EffectiveConfig effective = train::load_run(arguments.run_file, overrides);
@@ -204,15 +207,14 @@ train::RunOnMesh read_mesh(const Arguments& arguments, const std::string& text) 
     }
     runfile::validate_data(effective.config, effective.origins);
     require_offload_path(effective.config.offload);
-    const runfile::MeshConfig& wanted = effective.config.mesh;
-    if (wanted.dp == 0) {
+    const comm::MeshShape& shape = effective.config.mesh.shape;
+    if (shape.dp == 0) {
       throw UserError(ExitCode::config,
                       "mesh.dp = \"auto\" says nothing here (there is no launcher); give a number");
     }
-    const comm::MeshShape shape{wanted.pp, wanted.dp, wanted.cp, wanted.tp};
     require_few_ranks(shape);
     require_the_same_steps(effective.config, shape);
-    runfile::validate_batch(effective.config, wanted.dp, effective.origins);
+    runfile::validate_batch(effective.config, shape.dp, effective.origins);
     train::lay_out(effective.config, shape, train::schedule_file_text(effective.config));
     return {text, effective.config, shape};
   } catch (const UserError& error) {

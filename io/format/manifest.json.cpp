@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <string>
 
 namespace fourfold::io {
 namespace {
@@ -133,10 +134,9 @@ std::string manifest_text(const Manifest& manifest) {
   json["step"] = manifest.step;
   json["identity"] = manifest.identity;
   json["model"] = manifest.model;
-  json["mesh"] = Json{{"pp", manifest.mesh.pp},
-                      {"dp", manifest.mesh.dp},
-                      {"cp", manifest.mesh.cp},
-                      {"tp", manifest.mesh.tp}};
+  for (const comm::Axis axis : comm::all_axes) {
+    json["mesh"][std::string(name(axis))] = manifest.mesh[axis];
+  }
   json["index"] = Json{{"name", index_name},
                        {"bytes", manifest.index_bytes},
                        {"crc32c", hex(manifest.index_crc32c)}};
@@ -192,19 +192,15 @@ Defect parse_manifest(std::string_view text, Manifest& manifest) {
   manifest.model = reader.text(json, "model");
   const Json& mesh = reader.member(json, "mesh");
   std::int64_t ranks = 1;
-  const auto degree = [&](const char* axis) {
-    const std::int64_t ways = reader.integer(mesh, axis, 1);
-    if (ways > most_ranks / ranks) {
+  for (const comm::Axis axis : comm::all_axes) {
+    const std::int64_t degree = reader.integer(mesh, std::string(name(axis)).c_str(), 1);
+    if (degree > most_ranks / ranks) {
       reader.fail(format_message("has a \"mesh\" of more than {} ranks", most_ranks));
-      return 1;
+      break;
     }
-    ranks *= ways;
-    return static_cast<int>(ways);
-  };
-  const int pp = degree("pp");
-  const int dp = degree("dp");
-  const int cp = degree("cp");
-  manifest.mesh = {pp, dp, cp, degree("tp")};
+    ranks *= degree;
+    manifest.mesh[axis] = static_cast<int>(degree);
+  }
   const Json& index = reader.member(json, "index");
   manifest.index_bytes = static_cast<std::uint64_t>(reader.integer(index, "bytes", 1));
   manifest.index_crc32c = reader.crc(index, "crc32c");

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 namespace fourfold::io {
@@ -22,8 +23,9 @@ std::span<const std::int64_t> values_of(const Shape& shape) {
 void write_head(hid_t file, const PayloadHead& head) {
   h5::write_attribute(file, "format", "fourfold checkpoint payload 1");
   h5::write_attribute(file, "step", {&head.step, 1});
-  const comm::MeshShape& mesh = head.mesh;
-  const std::array<std::int64_t, 4> degrees{mesh.pp, mesh.dp, mesh.cp, mesh.tp};
+  std::array<std::int64_t, comm::axis_count> degrees{};
+  std::ranges::transform(comm::all_axes, degrees.begin(),
+                         [&head](comm::Axis axis) { return head.mesh[axis]; });
   h5::write_attribute(file, "mesh", degrees);
   h5::write_attribute(file, "files", {&head.files, 1});
   h5::write_attribute(file, "save", head.save);

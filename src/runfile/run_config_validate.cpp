@@ -96,14 +96,15 @@ void validate_recompute(const RunConfig& config, const Origins& origins) {
 /// A chunk has a token at least.
 void validate_head_chunks(const RunConfig& config, const Origins& origins) {
   const std::int64_t tokens =
-      config.train.micro_batch * std::max<std::int64_t>(1, config.model.context / config.mesh.cp);
+      config.train.micro_batch *
+      std::max<std::int64_t>(1, config.model.context / config.mesh.shape.cp);
   if (config.train.head_chunks > tokens) {
     refuse(
         format_message("train.head_chunks = {} is more than a rank has tokens of a micro-batch "
                        "(train.micro_batch = {} x model.context = {} / mesh.cp = {}, and a chunk "
                        "has one at least); set it to {} or less",
                        config.train.head_chunks, config.train.micro_batch, config.model.context,
-                       config.mesh.cp, tokens),
+                       config.mesh.shape.cp, tokens),
         origins);
   }
 }
@@ -242,8 +243,8 @@ void validate(const RunConfig& config, const Origins& origins) {
   validate_rounding(config, origins);
   validate_head_chunks(config, origins);
   validate_fast_level(config.checkpoint, origins);
-  if (config.mesh.dp > 0) {  // else when the ranks are known
-    validate_batch(config, config.mesh.dp, origins);
+  if (config.mesh.shape.dp > 0) {  // else when the ranks are known
+    validate_batch(config, config.mesh.shape.dp, origins);
   }
 }
 

@@ -16,6 +16,10 @@ RunField member(auto path) {
   return field(&RunConfig::mesh, path);
 }
 
+RunField degree(auto axis) {
+  return field(&RunConfig::mesh, &MeshConfig::shape, axis);
+}
+
 RunField compression_field() {
   RunField result;
   result.kind = ValueKind::text;
@@ -34,7 +38,7 @@ std::vector<RunKey> axis_keys() {
   return {
       {.table = table,
        .name = "dp",
-       .field = member(&MeshConfig::dp),
+       .field = degree(&comm::MeshShape::dp),
        .unit = "ranks",
        .meaning =
            "Data-parallel degree: each of these ranks trains on its share of the global batch.",
@@ -43,14 +47,14 @@ std::vector<RunKey> axis_keys() {
        .automatic = "the ranks that pp, cp and tp leave"},
       {.table = table,
        .name = "pp",
-       .field = member(&MeshConfig::pp),
+       .field = degree(&comm::MeshShape::pp),
        .unit = "ranks",
        .meaning = "Pipeline-parallel degree: each of these ranks holds some of the layers.",
        .minimum = 1,
        .maximum = 65536},
       {.table = table,
        .name = "cp",
-       .field = member(&MeshConfig::cp),
+       .field = degree(&comm::MeshShape::cp),
        .unit = "ranks",
        .meaning = "Context-parallel degree: each of these ranks holds 1/cp of the tokens of every "
                   "sequence. 2 x cp must divide model.context.",
@@ -58,7 +62,7 @@ std::vector<RunKey> axis_keys() {
        .maximum = 65536},
       {.table = table,
        .name = "tp",
-       .field = member(&MeshConfig::tp),
+       .field = degree(&comm::MeshShape::tp),
        .unit = "ranks",
        .meaning =
            "Tensor-parallel degree: each of these ranks holds a slice of every matrix. It must "
@@ -76,7 +80,8 @@ std::vector<RunKey> sequence_keys() {
        .field = member(&MeshConfig::sequence_parallel),
        .meaning = "Ranks of the tp axis also share the rows of norms, dropout and residuals: less "
                   "memory, a few gathers more beside the backward pass.",
-       .relevance = {"mesh.tp > 1", [](const RunConfig& config) { return config.mesh.tp > 1; }}},
+       .relevance = {"mesh.tp > 1",
+                     [](const RunConfig& config) { return config.mesh.shape.tp > 1; }}},
       {.table = table,
        .name = "context_mode",
        .field = named_field<parallel::ContextMode>(
@@ -87,13 +92,14 @@ std::vector<RunKey> sequence_keys() {
            "How attention meets the other ranks' tokens: keys and values travel around the ranks "
            "while they compute (ring), heads are dealt to the ranks (ulysses: needs at least cp "
            "heads per rank of the tp axis), or every rank gathers all keys and values (allgather).",
-       .relevance = {"mesh.cp > 1", [](const RunConfig& config) { return config.mesh.cp > 1; }}},
+       .relevance = {"mesh.cp > 1",
+                     [](const RunConfig& config) { return config.mesh.shape.cp > 1; }}},
   };
 }
 
 std::vector<RunKey> pipeline_keys() {
   const Relevance in_pipelines{"mesh.pp > 1 or mesh.chunks > 1", [](const RunConfig& config) {
-                                 return config.mesh.pp > 1 || config.mesh.chunks > 1;
+                                 return config.mesh.shape.pp > 1 || config.mesh.chunks > 1;
                                }};
   return {
       {.table = table,

@@ -15,6 +15,7 @@
 #include <numeric>
 #include <optional>
 #include <tuple>
+#include <utility>
 
 namespace fourfold::train {
 namespace {
@@ -33,8 +34,9 @@ std::vector<std::int64_t> divisors(std::int64_t value) {
   return found;
 }
 
-std::int64_t model_ranks(const comm::MeshShape& mesh) {
-  return static_cast<std::int64_t>(mesh.pp) * mesh.cp * mesh.tp;
+std::int64_t model_ranks(comm::MeshShape mesh) {
+  mesh.dp = 1;
+  return mesh.ranks();
 }
 
 /// A mesh with as many replicas as there are tasks for and the global batch is dealt out to, and
@@ -57,20 +59,24 @@ bool stages_are_fixed(const RunConfig& config) {
 
 /// What may be tried, the best first. @pre the model's own ranks are too many for the tasks
 std::vector<comm::MeshShape> smaller_meshes(const RunConfig& config, std::int64_t tasks) {
-  const runfile::MeshConfig& wanted = config.mesh;
-  std::vector<comm::MeshShape> meshes;
-  for (const std::int64_t pp : divisors(wanted.pp)) {
-    for (const std::int64_t cp : divisors(wanted.cp)) {
-      for (const std::int64_t tp : divisors(wanted.tp)) {
-        if (pp == wanted.pp || !stages_are_fixed(config)) {
-          add_replicated({.pp = static_cast<int>(pp),
-                          .dp = 1,
-                          .cp = static_cast<int>(cp),
-                          .tp = static_cast<int>(tp)},
-                         config, tasks, meshes);
-        }
+  comm::MeshShape one = config.mesh.shape;
+  one.dp = 1;
+  std::vector<comm::MeshShape> shapes{one};
+  for (const comm::Axis axis : comm::all_axes) {
+    if (axis == comm::Axis::dp || (axis == comm::Axis::pp && stages_are_fixed(config))) {
+      continue;
+    }
+    const std::vector<comm::MeshShape> before = std::exchange(shapes, {});
+    for (comm::MeshShape shape : before) {
+      for (const std::int64_t degree : divisors(shape[axis])) {
+        shape[axis] = static_cast<int>(degree);
+        shapes.push_back(shape);
       }
     }
+  }
+  std::vector<comm::MeshShape> meshes;
+  for (const comm::MeshShape& shape : shapes) {
+    add_replicated(shape, config, tasks, meshes);
   }
   std::ranges::stable_sort(meshes, std::greater{}, [](const comm::MeshShape& mesh) {
     return std::tuple(mesh.tp, mesh.cp, mesh.ranks(), mesh.pp);
@@ -81,12 +87,11 @@ std::vector<comm::MeshShape> smaller_meshes(const RunConfig& config, std::int64_
 /// @throws UserError as lay_out(), of the run file's own mesh
 std::vector<comm::MeshShape> meshes_to_try(const RunConfig& config, std::int64_t tasks) {
   std::vector<comm::MeshShape> meshes;
-  if (config.mesh.dp > 0) {
-    return {
-        {.pp = config.mesh.pp, .dp = config.mesh.dp, .cp = config.mesh.cp, .tp = config.mesh.tp}};
+  if (config.mesh.shape.dp > 0) {
+    return {config.mesh.shape};
   }
-  const comm::MeshShape wanted{
-      .pp = config.mesh.pp, .dp = 1, .cp = config.mesh.cp, .tp = config.mesh.tp};
+  comm::MeshShape wanted = config.mesh.shape;
+  wanted.dp = 1;
   add_replicated(wanted, config, tasks, meshes);
   if (meshes.empty()) {
     lay_out(config, wanted, schedule_file_text(config));  // what is wrong is not made smaller
@@ -122,7 +127,7 @@ class Search {
     const std::int64_t share = config.train.global_batch / mesh.dp;
     for (const std::int64_t micro_batch : divisors(share)) {
       const std::int64_t wanted = effective_.config.train.micro_batch;
-      if (micro_batch > wanted || (effective_.config.mesh.dp > 0 && micro_batch != wanted)) {
+      if (micro_batch > wanted || (effective_.config.mesh.shape.dp > 0 && micro_batch != wanted)) {
         continue;
       }
       config.train.micro_batch = micro_batch;
@@ -198,7 +203,7 @@ class Search {
 
 ElasticMesh choose_mesh(const EffectiveConfig& effective, const Allocation& allocation) {
   FOURFOLD_EXPECT(allocation.nodes >= 1 && allocation.tasks >= 1);
-  if (effective.config.mesh.dp > 0) {  // refused as the run would refuse it
+  if (effective.config.mesh.shape.dp > 0) {  // refused as the run would refuse it
     runfile::validate_batch(effective.config, mesh_of(effective, allocation.tasks).dp,
                             effective.origins);
   }
@@ -243,16 +248,17 @@ std::vector<int> counts_with_idle_nodes(const EffectiveConfig& effective, int le
 std::vector<std::string> overrides_for(const ElasticMesh& chosen, const RunConfig& config,
                                        std::int64_t tasks) {
   std::vector<std::string> overrides;
-  const auto set = [&](const char* key, std::int64_t value, std::int64_t usual) {
+  const auto set = [&](const std::string& key, std::int64_t value, std::int64_t usual) {
     if (value != usual) {
       overrides.push_back(fmt::format("{}={}", key, value));
     }
   };
-  set("mesh.pp", chosen.mesh.pp, config.mesh.pp);
-  set("mesh.cp", chosen.mesh.cp, config.mesh.cp);
-  set("mesh.tp", chosen.mesh.tp, config.mesh.tp);
-  // What is "auto" is what the tasks leave, if all of them are started.
-  set("mesh.dp", chosen.mesh.dp, chosen.mesh.ranks() == tasks ? chosen.mesh.dp : config.mesh.dp);
+  for (const comm::Axis axis : comm::all_axes) {
+    // What is "auto" is what the tasks leave, if all of them are started.
+    const bool is_left = axis == comm::Axis::dp && chosen.mesh.ranks() == tasks;
+    set(fmt::format("mesh.{}", name(axis)), chosen.mesh[axis],
+        is_left ? chosen.mesh[axis] : config.mesh.shape[axis]);
+  }
   set("train.micro_batch", chosen.micro_batch, config.train.micro_batch);
   return overrides;
 }

@@ -112,10 +112,9 @@ bool trains_locally(const runfile::RunConfig& config, const comm::MeshShape& mes
 }
 
 comm::MeshShape mesh_of(const runfile::EffectiveConfig& effective, std::int64_t ranks) {
-  const runfile::MeshConfig& mesh = effective.config.mesh;
   const runfile::TrainConfig& train = effective.config.train;
   try {
-    return comm::resolve_mesh({.pp = mesh.pp, .dp = mesh.dp, .cp = mesh.cp, .tp = mesh.tp}, ranks,
+    return comm::resolve_mesh(effective.config.mesh.shape, ranks,
                               train.global_batch / train.micro_batch);
   } catch (const UserError& error) {
     throw UserError(error.code(), runfile::located(error.what(), effective.origins));
@@ -124,7 +123,7 @@ comm::MeshShape mesh_of(const runfile::EffectiveConfig& effective, std::int64_t 
 
 std::string schedule_file_text(const runfile::RunConfig& config) {
   const std::string& name = config.mesh.schedule;
-  if (is_whole(config, config.mesh.pp) || has_a_name(name)) {
+  if (is_whole(config, config.mesh.shape.pp) || has_a_name(name)) {
     return "";
   }
   auto text = schedule::schedule_file_text(name);

@@ -17,16 +17,11 @@
 namespace fourfold::train {
 namespace {
 
-constexpr std::array axes{comm::Axis::pp, comm::Axis::dp, comm::Axis::cp, comm::Axis::tp};
-
 std::vector<std::int64_t> line_of(const comm::MeshShape& mesh, comm::MeshCoordinate place,
                                   comm::Axis axis) {
-  int& position = axis == comm::Axis::pp   ? place.pp
-                  : axis == comm::Axis::dp ? place.dp
-                  : axis == comm::Axis::cp ? place.cp
-                                           : place.tp;
   std::vector<std::int64_t> ranks;
-  for (position = 0; position < mesh.degree(axis); ++position) {
+  for (int position = 0; position < mesh[axis]; ++position) {
+    place[axis] = position;
     ranks.push_back(comm::rank_of(mesh, place));
   }
   return ranks;
@@ -108,7 +103,7 @@ RankPlan plan_rank(const runfile::RunConfig& config, const schedule::StageLayout
                 .chunks = layout.chunks_of(place.pp),
                 .tokens = parallel::context_chunks(config.model.context, mesh.cp, place.cp),
                 .tensors = tensors_of(runner.parameters())};
-  for (const comm::Axis axis : axes) {
+  for (const comm::Axis axis : comm::all_axes) {
     plan.lines[static_cast<std::size_t>(axis)] = line_of(mesh, place, axis);
   }
   for (std::size_t use = 0; use < device::memory_use_count; ++use) {

@@ -130,9 +130,9 @@ runfile::EffectiveConfig config_on(const runfile::RunConfig& saved, const std::s
       overrides.push_back("train.global_batch=" + part.substr(3));
     }
   }
-  for (const char* axis : {"pp", "dp", "cp", "tp"}) {
-    if (!named.contains(axis)) {
-      overrides.push_back(fmt::format("mesh.{}=1", axis));
+  for (const comm::Axis axis : comm::all_axes) {
+    if (!named.contains(std::string(name(axis)))) {
+      overrides.push_back(fmt::format("mesh.{}=1", name(axis)));
     }
   }
   runfile::RunConfig open = saved;
@@ -186,9 +186,8 @@ TargetMesh target_mesh(const runfile::RunConfig& saved, const std::string& mesh,
                        std::span<const io::TensorState> states) {
   runfile::EffectiveConfig effective = config_on(saved, mesh);
   runfile::RunConfig& config = effective.config;
-  const runfile::MeshConfig& wanted = config.mesh;
-  const comm::MeshShape shape{wanted.pp, wanted.dp, wanted.cp, wanted.tp};
-  if (wanted.dp == 0) {
+  const comm::MeshShape& shape = config.mesh.shape;
+  if (shape.dp == 0) {
     throw UserError(
         ExitCode::config,
         format_message("the mesh \"{}\" leaves dp open, and there are no ranks here to tell "
@@ -197,7 +196,7 @@ TargetMesh target_mesh(const runfile::RunConfig& saved, const std::string& mesh,
   }
   constexpr std::int64_t enough_micro_batches = 4;  // per stage and chunk, for any schedule
   config.train.global_batch =
-      shape.dp * enough_micro_batches * shape.pp * std::max<std::int64_t>(2, wanted.chunks);
+      shape.dp * enough_micro_batches * shape.pp * std::max<std::int64_t>(2, config.mesh.chunks);
   const schedule::StageLayout stages = lay_out(config, shape, schedule_file_text(config));
   return {shape, state_layouts(config.model, stages, shape, zero_options(config, shape), states)};
 }

@@ -3,9 +3,11 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/comm/dry_run.hpp>
 #include <fourfold/comm/mesh.hpp>
+#include <fourfold/comm/mesh_shape.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <array>
 #include <string>
 
 namespace fourfold::comm {
@@ -37,6 +39,28 @@ TEST_CASE("coordinates count tp fastest and pp slowest", "[mesh]") {
   CHECK(coordinate_of(shape, 119) == MeshCoordinate{1, 2, 4, 3});
   for (std::int64_t rank = 0; rank < shape.ranks(); ++rank) {
     CHECK(rank_of(shape, coordinate_of(shape, rank)) == rank);
+  }
+}
+
+TEST_CASE("an axis indexes shapes and coordinates, and has a name", "[mesh]") {
+  MeshShape shape{.pp = 2, .dp = 3, .cp = 5, .tp = 4};
+  MeshCoordinate place{.pp = 1, .dp = 2, .cp = 4, .tp = 3};
+  std::int64_t ranks = 1;
+  for (const Axis axis : all_axes) {
+    CHECK(axis_named(name(axis)) == axis);
+    CHECK(place[axis] == shape[axis] - 1);
+    ranks *= shape[axis];
+    shape[axis] = 1;
+    place[axis] = 0;
+  }
+  CHECK(ranks == 120);
+  CHECK(shape == MeshShape{});
+  CHECK(place == MeshCoordinate{});
+  CHECK(axis_names() == "pp, dp, cp and tp");
+  CHECK(product_text({.pp = 2, .tp = 4}, std::array{Axis::pp, Axis::tp}) ==
+        "mesh.pp = 2 x mesh.tp = 4");
+  for (const char* const other : {"", "d", "DP", "dp ", "ep"}) {
+    CHECK_FALSE(axis_named(other));
   }
 }
 
@@ -83,8 +107,8 @@ TEST_CASE("the mesh of every one of 16384 ranks can be built in one process", "[
     const Mesh mesh(shape, *world);
     const MeshCoordinate at = coordinate_of(shape, rank);
     for (const Axis axis : {Axis::pp, Axis::dp, Axis::cp, Axis::tp}) {
-      wrong += mesh.axis(axis).size() != shape.degree(axis);
-      wrong += mesh.axis(axis).rank() != at.on(axis);
+      wrong += mesh.axis(axis).size() != shape[axis];
+      wrong += mesh.axis(axis).rank() != at[axis];
     }
     wrong += mesh.data_plane().size() != 128 || mesh.data_plane().rank() != at.dp * 4 + at.cp;
   }

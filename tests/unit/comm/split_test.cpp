@@ -55,8 +55,8 @@ TEST_CASE("the mesh's communicators are its lines", "[split][mesh]") {
     findings.check(rank_of(shape, mesh.coordinate()) == world.rank(), "coordinate");
     for (const Axis axis : {Axis::pp, Axis::dp, Axis::cp, Axis::tp}) {
       Communicator& line = mesh.axis(axis);
-      findings.check(line.size() == shape.degree(axis), "size of an axis");
-      findings.check(line.rank() == mesh.coordinate().on(axis), "rank on an axis");
+      findings.check(line.size() == shape[axis], "size of an axis");
+      findings.check(line.rank() == mesh.coordinate()[axis], "rank on an axis");
       findings.check(line.name() == name(axis), "name of an axis");
       // The members differ on this axis only: ranks are in arithmetic progression.
       const auto texts = all_gather_text(line, std::to_string(world.rank()));

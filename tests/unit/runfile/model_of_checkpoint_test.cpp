@@ -78,7 +78,7 @@ TEST_CASE("without [model] the model of the checkpoint is taken", "[model_of_che
   CHECK(taken.origins.at("model.layers").str() == "from checkpoint.resume");
   CHECK(parse_run_config(print_run_config(taken), "printed").config == taken.config);
   // A mesh that the default model could not have.
-  CHECK(checkpoint.begin("[mesh]\ntp = 4\n", {"checkpoint.resume=a"}).config.mesh.tp == 4);
+  CHECK(checkpoint.begin("[mesh]\ntp = 4\n", {"checkpoint.resume=a"}).config.mesh.shape.tp == 4);
   // --set lies over it.
   const EffectiveConfig set =
       checkpoint.begin("[checkpoint]\nresume = \"b\"\n", {"model.dropout=0.25"});

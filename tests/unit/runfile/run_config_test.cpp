@@ -92,8 +92,8 @@ TEST_CASE("preset, file and --set lie over each other in this order", "[run_conf
 TEST_CASE("--set takes TOML values, and words without quotes", "[run_config]") {
   CHECK(parse(data_table, {"optim.name=sgd"}).config.optim.name == OptimizerKind::sgd);
   CHECK(parse(data_table, {"optim.name=\"sgd\""}).config.optim.name == OptimizerKind::sgd);
-  CHECK(parse(data_table, {"mesh.dp=auto"}).config.mesh.dp == 0);
-  CHECK(parse(data_table, {"mesh.dp=2"}).config.mesh.dp == 2);
+  CHECK(parse(data_table, {"mesh.dp=auto"}).config.mesh.shape.dp == 0);
+  CHECK(parse(data_table, {"mesh.dp=2"}).config.mesh.shape.dp == 2);
   CHECK(parse("", {"data.train=a.bin"}).config.data.train == std::vector<std::string>{"a.bin"});
   CHECK(parse("", {"data.train=[\"a\", 'b']"}).config.data.train ==
         std::vector<std::string>{"a", "b"});

@@ -19,9 +19,10 @@ std::string refusal(const std::vector<std::string>& overrides, const std::string
   const runfile::RunConfig config =
       runfile::parse_run_config("data.train = ['x']\nmodel.layers = 2", "run.toml", overrides)
           .config;
-  const runfile::MeshConfig& mesh = config.mesh;
+  comm::MeshShape mesh = config.mesh.shape;
+  mesh.dp = 1;
   try {
-    train::lay_out(config, {.pp = mesh.pp, .dp = 1, .cp = mesh.cp, .tp = mesh.tp}, csv);
+    train::lay_out(config, mesh, csv);
   } catch (const UserError& error) {
     CHECK(error.code() == ExitCode::config);
     return error.what();

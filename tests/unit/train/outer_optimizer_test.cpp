@@ -147,7 +147,7 @@ Course course_by_hand(runfile::RunConfig config, int replicas, int steps) {
   const runfile::OptimConfig optim = config.optim;
   const auto every = static_cast<int>(config.mesh.average_every);
   const std::int64_t global_batch = config.train.global_batch;
-  config.mesh.dp = 1;
+  config.mesh.shape.dp = 1;
   config.train.global_batch /= replicas;
   Course course;
   comm::run_device_ranks(1, [&](comm::Communicator& world) {

@@ -46,8 +46,7 @@ struct Taken {
 std::vector<Taken> memory_of_run(const runfile::EffectiveConfig& effective, int ranks) {
   std::vector<Taken> taken(static_cast<std::size_t>(ranks));
   comm::run_device_ranks(ranks, [&](comm::Communicator& world) {
-    const runfile::MeshConfig& wanted = effective.config.mesh;
-    comm::Mesh mesh(comm::resolve_mesh({wanted.pp, wanted.dp, wanted.cp, wanted.tp}, ranks), world);
+    comm::Mesh mesh(comm::resolve_mesh(effective.config.mesh.shape, ranks), world);
     const Trainer trainer(effective, mesh, {}, nullptr);
     Taken& mine = taken[static_cast<std::size_t>(world.rank())];
     for (std::size_t use = 0; use < device::memory_use_count; ++use) {
@@ -264,7 +263,7 @@ TEST_CASE("planned ranks hold every element of the model, each once per replica"
     }
     for (std::size_t axis = 0; axis < comm::axis_count; ++axis) {
       const auto position =
-          static_cast<std::size_t>(plan.coordinate.on(static_cast<comm::Axis>(axis)));
+          static_cast<std::size_t>(plan.coordinate[static_cast<comm::Axis>(axis)]);
       CHECK(plan.lines[axis].size() == 2);
       CHECK(plan.lines[axis].at(position) == rank);
     }

@@ -84,9 +84,7 @@ Fetched run(const runfile::RunConfig& config, comm::Mesh& mesh, Fetch fetch) {
 std::vector<Fetched> run(const runfile::RunConfig& config, int ranks, Fetch fetch) {
   std::vector<Fetched> all(static_cast<std::size_t>(ranks));
   comm::run_device_ranks(ranks, [&](comm::Communicator& world) {
-    const runfile::MeshConfig& wanted = config.mesh;
-    comm::Mesh mesh(comm::resolve_mesh({wanted.pp, wanted.dp, wanted.cp, wanted.tp}, world.size()),
-                    world);
+    comm::Mesh mesh(comm::resolve_mesh(config.mesh.shape, world.size()), world);
     all[static_cast<std::size_t>(world.rank())] = run(config, mesh, fetch);
   });
   return all;

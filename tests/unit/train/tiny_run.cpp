@@ -138,9 +138,7 @@ RunTrace TinyRun::train(int ranks, const runfile::EffectiveConfig& effective,
                         const std::function<void(std::int64_t step)>& on_step) const {
   RunTrace trace;
   comm::run_device_ranks(ranks, [&](comm::Communicator& world) {
-    const runfile::MeshConfig& wanted = effective.config.mesh;
-    comm::Mesh mesh(comm::resolve_mesh({wanted.pp, wanted.dp, wanted.cp, wanted.tp}, world.size()),
-                    world);
+    comm::Mesh mesh(comm::resolve_mesh(effective.config.mesh.shape, world.size()), world);
     telemetry::MetricsLog metrics;
     metrics.add(std::make_unique<TraceSink>(trace, on_step));
     const bool first = world.rank() == 0;

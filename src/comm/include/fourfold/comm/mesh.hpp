@@ -3,57 +3,12 @@
 #pragma once
 
 #include <fourfold/comm/communicator.hpp>
+#include <fourfold/comm/mesh_shape.hpp>
 
 #include <array>
-#include <cstdint>
 #include <memory>
-#include <string>
-#include <string_view>
 
 namespace fourfold::comm {
-
-/// The four axes of the mesh, slowest first: neighbours on tp are neighbours in rank, so they share
-/// a node.
-enum class Axis : std::uint8_t { pp, dp, cp, tp };
-inline constexpr std::size_t axis_count = 4;
-std::string_view name(Axis axis) noexcept;
-
-/// Degrees of the four axes. A value; knows nothing of ranks that run.
-struct MeshShape {
-  int pp = 1;
-  int dp = 1;
-  int cp = 1;
-  int tp = 1;
-
-  int degree(Axis axis) const noexcept;
-  /// Product of the degrees.
-  std::int64_t ranks() const noexcept;
-  std::string str() const;  ///< "pp1 dp4 cp1 tp2"
-  friend bool operator==(const MeshShape&, const MeshShape&) = default;
-};
-
-/// Position of a rank on each axis.
-struct MeshCoordinate {
-  int pp = 0;
-  int dp = 0;
-  int cp = 0;
-  int tp = 0;
-
-  int on(Axis axis) const noexcept;
-  friend bool operator==(const MeshCoordinate&, const MeshCoordinate&) = default;
-};
-
-/// Rank = ((pp * DP + dp) * CP + cp) * TP + tp, and back. @pre 0 <= rank < shape.ranks()
-MeshCoordinate coordinate_of(const MeshShape& shape, std::int64_t rank);
-std::int64_t rank_of(const MeshShape& shape, const MeshCoordinate& coordinate);
-
-/// Fills in "auto": dp = ranks / (pp * cp * tp), and checks that the product is `ranks`.
-/// @param wanted  wanted.dp == 0 means auto
-/// @param shares  what the copies of the model will share evenly (micro-batches of a step): numbers
-///   of ranks that are advised divide it. It is not checked here; 0: any will do
-/// @throws UserError (exit code config) with every number of the product and the nearest degree
-///   that works
-MeshShape resolve_mesh(MeshShape wanted, std::int64_t ranks, std::int64_t shares = 0);
 
 /// The mesh of a run: one world communicator split along the axes, built in one place in one fixed
 /// order. Owns its communicators; destroy it before the transport's runtime. Move-only.

@@ -8,6 +8,7 @@
 
 #include <fourfold/base/dtype.hpp>
 #include <fourfold/comm/algorithm.hpp>
+#include <fourfold/comm/mesh_shape.hpp>
 #include <fourfold/model/architecture.hpp>
 #include <fourfold/model/recompute.hpp>
 #include <fourfold/parallel/compression.hpp>
@@ -42,12 +43,9 @@ std::string_view name(DataParallelMode mode) noexcept;
 
 /// [mesh]. Feed it to comm::resolve_mesh() once the number of ranks is known.
 struct MeshConfig {
-  int dp = 0;  ///< 0: auto, what pp, cp and tp leave of the ranks
-  int pp = 1;
-  int cp = 1;
-  int tp = 1;
-  int zero = 0;        ///< ZeRO stage: what the data plane shares out
-  int zero_group = 0;  ///< ranks that share it out; 0: auto, all of the data plane
+  comm::MeshShape shape{.dp = 0};  ///< dp = 0: auto, what the other axes leave of the ranks
+  int zero = 0;                    ///< ZeRO stage: what the data plane shares out
+  int zero_group = 0;              ///< ranks that share it out; 0: auto, all of the data plane
   ZeroKeep zero3_keep = ZeroKeep::micro_batch;
   int tile_linear = 1;  ///< tiles of a matrix that ZeRO-3 gathers one after the other
   GradientReduce dp_reduce = GradientReduce::automatic;
