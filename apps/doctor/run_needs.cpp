@@ -10,8 +10,8 @@
 #include <fourfold/train/elastic_mesh.hpp>
 #include <fourfold/train/job_allocation.hpp>
 #include <fourfold/train/load_run.hpp>
-#include <fourfold/train/mesh_layout.hpp>
 #include <fourfold/train/rank_plan.hpp>
+#include <fourfold/train/resolved_run.hpp>
 #include <fourfold/train/state_layouts.hpp>
 
 #include <algorithm>
@@ -29,11 +29,10 @@ struct Save {
   std::int64_t most_of_rank_bytes = 0;
 };
 
-Save save_of(const runfile::RunConfig& config, const schedule::StageLayout& layout,
-             const comm::MeshShape& mesh, const train::RankPlan& plan) {
-  const auto layouts = train::state_layouts(config.model, layout, mesh,
-                                            train::zero_options(config, mesh), plan.states);
-  const auto bytes = io::plan_save(layouts, static_cast<int>(mesh.ranks())).bytes_of_rank;
+Save save_of(const train::ResolvedRun& run, const train::RankPlan& plan) {
+  const auto layouts =
+      train::state_layouts(run.config.model, run.layout, run.mesh, run.zero, plan.states);
+  const auto bytes = io::plan_save(layouts, static_cast<int>(run.mesh.ranks())).bytes_of_rank;
   return {.bytes = std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0}),
           .most_of_rank_bytes = std::ranges::max(bytes)};
 }
@@ -98,33 +97,32 @@ std::vector<Directory> directories_of(const runfile::RunConfig& config, const Sa
 }
 
 /// The mesh of the run on these ranks. A batch job begins it with what fits what it has (`fourfold
-/// job begin`): with mesh.dp = "auto" some ranks may be left over. That stands in `config` then.
-comm::MeshShape mesh_for(const runfile::EffectiveConfig& effective, int ranks,
-                         runfile::RunConfig& config) {
+/// job begin`): with mesh.dp = "auto" some ranks may be left over. That stands in `effective` then.
+comm::MeshShape mesh_for(runfile::EffectiveConfig& effective, int ranks) {
   auto has = train::job_allocation();
   if (!has) {
     const comm::MeshShape mesh = train::mesh_of(effective, ranks);
-    runfile::validate_batch(config, mesh.dp, effective.origins);
+    runfile::validate_batch(effective.config, mesh.dp, effective.origins);
     return mesh;
   }
   has->tasks = ranks;
   const train::ElasticMesh chosen = train::choose_mesh(effective, *has);
-  config.mesh.shape = chosen.mesh;
-  config.train.micro_batch = chosen.micro_batch;
+  effective.config.mesh.shape = chosen.mesh;
+  effective.config.train.micro_batch = chosen.micro_batch;
   return chosen.mesh;
 }
 
 /// Whatever does not fit these ranks is thrown, as training would.
-void plan(const runfile::EffectiveConfig& effective, int rank, int ranks, RunNeeds& needs,
-          Save& save, std::size_t& file_bytes) {
-  runfile::RunConfig config = effective.config;
-  const comm::MeshShape mesh = mesh_for(effective, ranks, config);
+void plan(runfile::EffectiveConfig effective, int rank, int ranks, RunNeeds& needs, Save& save,
+          std::size_t& file_bytes) {
+  const comm::MeshShape mesh = mesh_for(effective, ranks);
   needs.mesh = mesh;
-  const schedule::StageLayout layout =
-      train::lay_out(config, mesh, train::schedule_file_text(config));
+  const train::ResolvedRun run =
+      train::resolve_run(effective, mesh, train::schedule_file_text(effective));
+  const runfile::RunConfig& config = run.config;
   const bool takes_part = rank < mesh.ranks();
-  const train::RankPlan plan = train::plan_rank(config, layout, mesh, takes_part ? rank : 0);
-  save = save_of(config, layout, mesh, plan);
+  const train::RankPlan plan = train::plan_rank(run, takes_part ? rank : 0);
+  save = save_of(run, plan);
   if (!takes_part) {
     return;
   }

@@ -8,10 +8,8 @@
 #include <fourfold/model/presets.hpp>
 #include <fourfold/program/checkpoint_run_file.hpp>
 #include <fourfold/train/load_run.hpp>
-#include <fourfold/train/mesh_layout.hpp>
 #include <fourfold/train/rank_plan.hpp>
 #include <fourfold/train/state_layouts.hpp>
-#include <fourfold/train/training_data.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -33,12 +31,10 @@ comm::MeshShape mesh_of(const runfile::EffectiveConfig& effective, std::int64_t 
   return train::mesh_of(effective, ranks == 0 ? wanted.ranks() : ranks);
 }
 
-/// What does not fit the mesh, or the device, is told with its place in the run file.
-schedule::StageLayout lay_out(const runfile::EffectiveConfig& effective,
-                              const comm::MeshShape& mesh) {
+/// What does not fit the device is told with its place in the run file.
+void validate_for_device(const runfile::EffectiveConfig& effective) {
   try {
     model::validate_for_device(effective.config.model);
-    return train::lay_out(effective.config, mesh, train::schedule_file_text(effective.config));
   } catch (const UserError& error) {
     throw UserError(error.code(), runfile::located(error.what(), effective.origins));
   }
@@ -106,8 +102,7 @@ std::vector<train::RankPlan> plan_stages(const PlannedRun& run) {
   std::vector<train::RankPlan> plans;
   for (int pp = 0; pp < run.mesh.pp; ++pp) {
     const std::int64_t first = comm::rank_of(run.mesh, {.pp = pp, .dp = 0, .cp = 0, .tp = 0});
-    plans.push_back(
-        train::plan_rank(run.config, run.layout, run.mesh, first, run.compute_capability));
+    plans.push_back(train::plan_rank(run, first, run.compute_capability));
   }
   return plans;
 }
@@ -182,8 +177,8 @@ std::string copy_text(const PlannedRun& run, const train::RankPlan& plan) {
     return "";
   }
   const auto ranks = static_cast<int>(run.mesh.ranks());
-  const auto layouts = train::state_layouts(run.config.model, run.layout, run.mesh,
-                                            train::zero_options(run.config, run.mesh), plan.states);
+  const auto layouts =
+      train::state_layouts(run.config.model, run.layout, run.mesh, run.zero, plan.states);
   const auto saved =
       static_cast<std::size_t>(std::ranges::max(io::plan_save(layouts, ranks).bytes_of_rank));
   std::string text;
@@ -244,7 +239,8 @@ PlannedRun plan_run(const Arguments& arguments) {
   runfile::log_remarks(effective);
   const comm::MeshShape mesh = mesh_of(effective, arguments.ranks);
   runfile::validate_batch(effective.config, mesh.dp, effective.origins);
-  return {effective.config, mesh, lay_out(effective, mesh),
+  validate_for_device(effective);
+  return {train::resolve_run(effective, mesh, train::schedule_file_text(effective)),
           arguments.gpu.value_or(train::usual_compute_capability)};
 }
 
@@ -256,10 +252,10 @@ std::string run_report(const PlannedRun& run) {
                   family_name(config.model), config.model.layers, config.model.hidden,
                   count_text(parameters), name(config.train.precision));
   text += fmt::format("mesh      {}: {} ranks\n", run.mesh.str(), run.mesh.ranks());
-  text += fmt::format(
-      "batch     {} sequences of {} tokens: {} micro-batches of {} on each replica\n",
-      config.train.global_batch, config.model.context,
-      train::batch_plan(config, run.mesh).accumulation_steps(), config.train.micro_batch);
+  text +=
+      fmt::format("batch     {} sequences of {} tokens: {} micro-batches of {} on each replica\n",
+                  config.train.global_batch, config.model.context, run.batches.accumulation_steps(),
+                  config.train.micro_batch);
   text += "\n";
   const std::vector<train::RankPlan> stages = plan_stages(run);
   std::size_t most = 0;
@@ -284,8 +280,7 @@ std::string rank_report(const PlannedRun& run, std::int64_t rank) {
                        "them",
                        rank, run.mesh.ranks() - 1));
   }
-  const train::RankPlan plan =
-      train::plan_rank(run.config, run.layout, run.mesh, rank, run.compute_capability);
+  const train::RankPlan plan = train::plan_rank(run, rank, run.compute_capability);
   std::string text = fmt::format("rank {}\n", rank);
   for (const comm::Axis axis : comm::all_axes | std::views::reverse) {
     const std::vector<std::int64_t>& line = plan.lines[static_cast<std::size_t>(axis)];

@@ -4,20 +4,15 @@
 
 #include "arguments.hpp"
 
-#include <fourfold/comm/mesh.hpp>
-#include <fourfold/runfile/run_config.hpp>
-#include <fourfold/schedule/stage_layout.hpp>
+#include <fourfold/train/resolved_run.hpp>
 
 #include <cstdint>
 #include <string>
 
 namespace fourfold::plan_program {
 
-/// A run file laid out on a mesh.
-struct PlannedRun {
-  runfile::RunConfig config;
-  comm::MeshShape mesh;
-  schedule::StageLayout layout;
+/// A run, and what it would run on.
+struct PlannedRun : train::ResolvedRun {
   int compute_capability = 0;  ///< of its GPUs, if it has any
 };
 

@@ -25,8 +25,8 @@
 #include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/train/first_look.hpp>
 #include <fourfold/train/load_run.hpp>
-#include <fourfold/train/mesh_layout.hpp>
 #include <fourfold/train/product_choices_file.hpp>
+#include <fourfold/train/resolved_run.hpp>
 #include <fourfold/train/same_on_ranks.hpp>
 #include <fourfold/train/stop_request.hpp>
 #include <fourfold/train/trainer.hpp>
@@ -222,7 +222,9 @@ ExitCode train_run(const Arguments& arguments, int argc, char** argv,
         .facts = facts_of(mpi),
         .rehearses = arguments.dry_run,
         .is_told_finished = is_told_finished(*directory, mpi.world())};
-    train::Trainer trainer(effective, mesh, options, &directory->metrics());
+    train::Trainer trainer(
+        train::resolve_run(effective, shape, train::schedule_file_text(effective, world)), mesh,
+        options, &directory->metrics());
     return arguments.dry_run ? rehearse(trainer, *directory)
                              : make_steps(trainer, choices, *directory, effective.config.log.dir);
   });

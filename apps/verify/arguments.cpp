@@ -8,7 +8,7 @@
 #include <fourfold/program/command_line.hpp>
 #include <fourfold/program/progress.hpp>
 #include <fourfold/train/load_run.hpp>
-#include <fourfold/train/mesh_layout.hpp>
+#include <fourfold/train/resolved_run.hpp>
 #include <fourfold/train/state_tier.hpp>
 
 #include <algorithm>
@@ -121,19 +121,20 @@ void require_few_ranks(const comm::MeshShape& mesh) {
 }
 
 /// What changes a step by more than rounding, on purpose.
-void require_the_same_steps(const runfile::RunConfig& config, const comm::MeshShape& mesh) {
-  if (train::trains_locally(config, mesh)) {
+void require_the_same_steps(const train::ResolvedRun& run) {
+  const runfile::MeshConfig& options = run.config.mesh;
+  if (run.trains_locally) {
     throw UserError(ExitCode::config,
                     "mesh.dp_mode = \"local\" is no mesh to compare (its replicas make other steps "
                     "than one rank does); leave it out: --set mesh.dp_mode=sync");
   }
-  if (config.mesh.dp_compress != parallel::GradientCompression{} && mesh.dp * mesh.cp > 1) {
+  if (options.dp_compress != parallel::GradientCompression{} && run.mesh.dp * run.mesh.cp > 1) {
     throw UserError(
         ExitCode::config,
         format_message("mesh.dp_compress = \"{}\" is no mesh to compare (it changes every "
                        "step by more than rounding); leave it out: --set "
                        "mesh.dp_compress=none",
-                       name(config.mesh.dp_compress)));
+                       name(options.dp_compress)));
   }
 }
 
@@ -213,9 +214,9 @@ train::RunOnMesh read_mesh(const Arguments& arguments, const std::string& text) 
                       "mesh.dp = \"auto\" says nothing here (there is no launcher); give a number");
     }
     require_few_ranks(shape);
-    require_the_same_steps(effective.config, shape);
     runfile::validate_batch(effective.config, shape.dp, effective.origins);
-    train::lay_out(effective.config, shape, train::schedule_file_text(effective.config));
+    require_the_same_steps(
+        train::resolve_run(effective, shape, train::schedule_file_text(effective)));
     return {text, effective.config, shape};
   } catch (const UserError& error) {
     throw UserError(error.code(), format_message("--mesh {}: {}", text, error.what()));

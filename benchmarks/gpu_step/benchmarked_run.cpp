@@ -3,8 +3,8 @@
 #include "benchmarked_run.hpp"
 
 #include <fourfold/base/error.hpp>
-#include <fourfold/train/mesh_layout.hpp>
 #include <fourfold/train/rank_plan.hpp>
+#include <fourfold/train/resolved_run.hpp>
 
 #include <fmt/format.h>
 
@@ -58,9 +58,9 @@ std::string quoted_list(const std::vector<std::string>& words) {
 }
 
 std::size_t planned_bytes(const runfile::RunConfig& config) {
-  const comm::MeshShape alone;
-  const auto layout = train::lay_out(config, alone, train::schedule_file_text(config));
-  const train::RankPlan plan = train::plan_rank(config, layout, alone, 0);
+  const train::ResolvedRun run =
+      train::resolve_run({.config = config}, {}, train::schedule_file_text({.config = config}));
+  const train::RankPlan plan = train::plan_rank(run, 0);
   return std::accumulate(plan.memory_bytes.begin(), plan.memory_bytes.end(), plan.library_bytes);
 }
 

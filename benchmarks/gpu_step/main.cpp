@@ -108,7 +108,9 @@ benchmarks::StepReport measure(const Options& options, int argc, char** argv) {
   comm::Mesh mesh({}, world);
   const device::Stream stream;
   device::Arena arena;
-  train::StepRunner runner(config, mesh, arena);
+  const train::ResolvedRun run = train::resolve_run({.config = config}, mesh.shape(),
+                                                    train::schedule_file_text({.config = config}));
+  train::StepRunner runner(run, mesh, arena);
   std::optional<data::TokenDataset> dataset;
   std::optional<train::BatchLoader> loader;
   std::optional<RandomBatches> random;
@@ -117,8 +119,7 @@ benchmarks::StepReport measure(const Options& options, int argc, char** argv) {
   } else {
     dataset.emplace(config.data.train,
                     train::dataset_options(config, data::TokenDataset::Order::shuffled));
-    loader.emplace(*dataset, train::batch_plan(config, mesh.shape()), 0,
-                   train::held_tokens(mesh, config.model.context), arena);
+    loader.emplace(*dataset, run.batches, 0, train::held_tokens(mesh, config.model.context), arena);
   }
   arena.seal();
   runner.initialise(static_cast<std::uint64_t>(config.train.seed), stream);

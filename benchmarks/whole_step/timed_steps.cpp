@@ -51,7 +51,7 @@ PhaseTimes phases_of(train::StepRecorder& recorder, const std::vector<schedule::
 }
 
 PhaseTimes make_recorded(Steps& steps) {
-  const auto& schedule = steps.runner->layout().schedule;
+  const auto& schedule = steps.runner->resolved().layout.schedule;
   const std::vector<schedule::Action>& actions = schedule.ranks.front();
   train::StepRecorder recorder(actions.size());
   const device::StreamClock clock(steps.stream);

@@ -21,25 +21,25 @@ double in_mb(std::int64_t bytes) {
 }
 
 void announce_memory(const RunFacts& facts) {
-  const std::size_t libraries = own_library_bytes(facts.config, facts.mesh);
+  const std::size_t libraries = own_library_bytes(facts.run, facts.mesh);
   log::info(format_message(
       "memory per rank: {} MiB ({}{})", mib_text(facts.memory.total_bytes() + libraries),
       memory_by_use_text(facts.memory),
       libraries == 0 ? "" : format_message(", libraries {}", mib_text(libraries))));
   const StateTier& tier = facts.runner.tier();
-  if (!tier.is_offloaded() && !facts.config.offload.activations_on_host) {
+  if (!tier.is_offloaded() && !facts.run.config.offload.activations_on_host) {
     return;
   }
   log::info(format_message("offloaded per rank: {} MiB in host memory (activations {}){}",
                            mib_text(tier.host_bytes()), mib_text(tier.host_activation_bytes()),
                            tier.tier() == runfile::StateTier::nvme
                                ? format_message(", {} MiB in {}", mib_text(tier.file_bytes()),
-                                                facts.config.offload.nvme_directory)
+                                                facts.run.config.offload.nvme_directory)
                                : ""));
 }
 
 void announce_traffic(const RunFacts& facts) {
-  const runfile::MeshConfig& wanted = facts.config.mesh;
+  const runfile::MeshConfig& wanted = facts.run.config.mesh;
   if (const std::int64_t bytes = facts.runner.sent_gradient_bytes(); bytes > 0) {
     log::info(
         format_message("gradients: {:.2f} MB sent per rank and step, mesh.dp_compress = \"{}\"",
@@ -53,14 +53,14 @@ void announce_traffic(const RunFacts& facts) {
         format_message("{} replicas train by themselves: {:.2f} MB of weights sent per rank "
                        "every {} steps, optim.outer = \"{}\"",
                        facts.mesh.shape().dp, in_mb(outer.sent_bytes()), wanted.average_every,
-                       name(facts.config.optim.outer)));
+                       name(facts.run.config.optim.outer)));
   } else if (wanted.dp_mode == runfile::DataParallelMode::local) {
     log::info("mesh.dp_mode = \"local\" has no effect: mesh.dp is 1");
   }
 }
 
 void announce_graphs(const RunFacts& facts) {
-  const GraphUse use = graph_use(facts.config, facts.mesh.shape(), device::has_own_memory);
+  const GraphUse use = graph_use(facts.run, device::has_own_memory);
   if (!use.why_not.empty()) {
     log::info(format_message("train.cuda_graphs = true has no effect: {}", use.why_not));
   }
@@ -70,7 +70,7 @@ void announce_graphs(const RunFacts& facts) {
 std::int64_t data_plane_bytes(const RunFacts& facts) {
   const OuterOptimizer& outer = facts.runner.outer_optimizer();
   const std::int64_t weights =
-      outer.in_use() ? outer.sent_bytes() / facts.config.mesh.average_every : 0;
+      outer.in_use() ? outer.sent_bytes() / facts.run.config.mesh.average_every : 0;
   return facts.runner.sent_gradient_bytes() + weights;
 }
 
@@ -80,12 +80,12 @@ void announce(const RunFacts& facts) {
   log::info(format_message(
       "{} with {:.2f} M parameters, {} on mesh {}, {} samples of {} tokens per "
       "epoch",
-      model::family_name(facts.config.model), in_mb(model::parameter_count(facts.config.model)),
-      name(facts.config.train.precision), facts.mesh.shape().str(), facts.dataset.samples(),
-      facts.dataset.context()));
+      model::family_name(facts.run.config.model),
+      in_mb(model::parameter_count(facts.run.config.model)), name(facts.run.config.train.precision),
+      facts.mesh.shape().str(), facts.dataset.samples(), facts.dataset.context()));
   announce_memory(facts);
   announce_traffic(facts);
-  if (const std::string text = utilization_text(facts.config, device::device_facts().name);
+  if (const std::string text = utilization_text(facts.run.config, device::device_facts().name);
       !text.empty()) {
     log::info(text);
   }
@@ -93,7 +93,7 @@ void announce(const RunFacts& facts) {
 }
 
 telemetry::RunStart run_start(const RunFacts& facts, telemetry::RunStart known) {
-  const runfile::RunConfig& config = facts.config;
+  const runfile::RunConfig& config = facts.run.config;
   known.steps = config.train.steps;
   known.mesh = facts.mesh.shape().str();
   known.precision = name(config.train.precision);

@@ -7,7 +7,6 @@
 #include <fourfold/comm/mesh.hpp>
 #include <fourfold/data/dataset.hpp>
 #include <fourfold/device/arena.hpp>
-#include <fourfold/runfile/run_config.hpp>
 #include <fourfold/telemetry/metrics.hpp>
 #include <fourfold/train/step_runner.hpp>
 
@@ -15,7 +14,7 @@ namespace fourfold::train {
 
 /// What is set up; borrowed.
 struct RunFacts {
-  const runfile::RunConfig& config;
+  const ResolvedRun& run;
   comm::Mesh& mesh;
   const data::TokenDataset& dataset;  ///< of training
   const StepRunner& runner;

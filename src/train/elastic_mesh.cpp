@@ -5,8 +5,8 @@
 #include <fourfold/base/message.hpp>
 #include <fourfold/schedule/schedule_generators.hpp>
 #include <fourfold/train/elastic_mesh.hpp>
-#include <fourfold/train/mesh_layout.hpp>
 #include <fourfold/train/rank_plan.hpp>
+#include <fourfold/train/resolved_run.hpp>
 
 #include <fmt/format.h>
 
@@ -84,7 +84,7 @@ std::vector<comm::MeshShape> smaller_meshes(const RunConfig& config, std::int64_
   return meshes;
 }
 
-/// @throws UserError as lay_out(), of the run file's own mesh
+/// @throws UserError as resolve_run(), of the run file's own mesh
 std::vector<comm::MeshShape> meshes_to_try(const RunConfig& config, std::int64_t tasks) {
   std::vector<comm::MeshShape> meshes;
   if (config.mesh.shape.dp > 0) {
@@ -94,20 +94,22 @@ std::vector<comm::MeshShape> meshes_to_try(const RunConfig& config, std::int64_t
   wanted.dp = 1;
   add_replicated(wanted, config, tasks, meshes);
   if (meshes.empty()) {
-    lay_out(config, wanted, schedule_file_text(config));  // what is wrong is not made smaller
+    // What is wrong is not made smaller.
+    resolve_run({.config = config}, wanted, schedule_file_text({.config = config}));
     return smaller_meshes(config, tasks);
   }
   return meshes;
 }
 
 /// Memory of the rank that needs most, of one mesh with one micro-batch.
-/// @throws UserError as lay_out()
+/// @throws UserError as resolve_run()
 std::size_t most_bytes(const RunConfig& config, const comm::MeshShape& mesh) {
-  const schedule::StageLayout layout = lay_out(config, mesh, schedule_file_text(config));
+  const ResolvedRun run =
+      resolve_run({.config = config}, mesh, schedule_file_text({.config = config}));
   std::size_t most = 0;
   for (int pp = 0; pp < mesh.pp; ++pp) {
     const std::int64_t first = comm::rank_of(mesh, {.pp = pp, .dp = 0, .cp = 0, .tp = 0});
-    const RankPlan plan = plan_rank(config, layout, mesh, first);
+    const RankPlan plan = plan_rank(run, first);
     most =
         std::max(most, std::accumulate(plan.memory_bytes.begin(), plan.memory_bytes.end(),
                                        plan.host_bytes + plan.library_bytes + plan.process_bytes));

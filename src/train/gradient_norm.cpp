@@ -5,7 +5,6 @@
 #include <fourfold/kernels/reduction.hpp>
 #include <fourfold/parallel/replica_sums.hpp>
 #include <fourfold/train/gradient_norm.hpp>
-#include <fourfold/train/mesh_layout.hpp>
 
 namespace fourfold::train {
 
@@ -44,14 +43,14 @@ TensorView scalar(DType dtype, device::Arena& arena) {
 
 }  // namespace
 
-GradientNorm::GradientNorm(const runfile::RunConfig& config, const model::Parameters& parameters,
+GradientNorm::GradientNorm(const ResolvedRun& run, const model::Parameters& parameters,
                            const parallel::ParameterShare& share, comm::Mesh& mesh,
-                           const parallel::ZeroOptions& zero, device::Arena& arena)
-    : clip_norm_(static_cast<float>(config.optim.clip_norm)),
-      has_loss_scale_(config.train.precision == DType::f16),
-      local_(trains_locally(config, mesh.shape())),
+                           device::Arena& arena)
+    : clip_norm_(static_cast<float>(run.config.optim.clip_norm)),
+      has_loss_scale_(run.config.train.precision == DType::f16),
+      local_(run.trains_locally),
       mesh_(&mesh),
-      counted_(counted_gradients(parameters, share, mesh, zero)),
+      counted_(counted_gradients(parameters, share, mesh, run.zero)),
       sum_of_squares_(scalar(DType::f64, arena)),
       norm_(scalar(DType::f32, arena)),
       scale_(scalar(DType::f32, arena)) {}

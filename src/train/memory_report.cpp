@@ -51,10 +51,10 @@ std::string memory_by_use_text(const device::Arena& arena) {
   return text;
 }
 
-std::size_t own_library_bytes(const runfile::RunConfig& config, const comm::Mesh& mesh) {
-  return device::has_own_memory ? library_bytes(config, mesh.shape(), mesh.coordinate().cp,
-                                                device::device_facts().compute_capability)
-                                : 0;
+std::size_t own_library_bytes(const ResolvedRun& run, const comm::Mesh& mesh) {
+  return device::has_own_memory
+             ? library_bytes(run, mesh.coordinate().cp, device::device_facts().compute_capability)
+             : 0;
 }
 
 telemetry::MemoryRecord memory_record(const device::Arena& arena, const StateTier& tier,

@@ -8,8 +8,8 @@
 #include <fourfold/device/arena.hpp>
 #include <fourfold/device/device_memory_watch.hpp>
 #include <fourfold/device/process_memory.hpp>
-#include <fourfold/runfile/run_config.hpp>
 #include <fourfold/telemetry/metrics.hpp>
+#include <fourfold/train/resolved_run.hpp>
 #include <fourfold/train/state_tier.hpp>
 
 #include <cstddef>
@@ -24,7 +24,7 @@ std::string mib_text(std::size_t bytes);
 std::string memory_by_use_text(const device::Arena& arena);
 
 /// library_bytes() of this rank on its device.
-std::size_t own_library_bytes(const runfile::RunConfig& config, const comm::Mesh& mesh);
+std::size_t own_library_bytes(const ResolvedRun& run, const comm::Mesh& mesh);
 
 /// Of the rank that took most of all: of its device's memory, where devices have their own, else of
 /// the host's, where offloaded state and copies lie too. Collective; each rank is a process of its

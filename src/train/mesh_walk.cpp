@@ -8,7 +8,7 @@
 #include <fourfold/base/contract.hpp>
 #include <fourfold/runfile/learning_rate.hpp>
 #include <fourfold/train/batch_loader.hpp>
-#include <fourfold/train/mesh_layout.hpp>
+#include <fourfold/train/resolved_run.hpp>
 #include <fourfold/train/step_runner.hpp>
 #include <fourfold/train/training_data.hpp>
 
@@ -38,17 +38,18 @@ struct StepInProgress {
 /// One rank's part of the run.
 class WalkingRank {
  public:
-  WalkingRank(const runfile::RunConfig& config, const comm::MeshShape& shape,
-              std::optional<double> product_tolerance, comm::Communicator& world)
-      : config_(&config),
+  WalkingRank(const ResolvedRun& run, std::optional<double> product_tolerance,
+              comm::Communicator& world)
+      : config_(&run.config),
         rank_(world.rank()),
-        mesh_(shape, with_collectives_of(config, world)),
-        dataset_(config.data.train, dataset_options(config, data::TokenDataset::Order::shuffled)),
-        runner_(config, mesh_, arena_),
-        loader_(dataset_, batch_plan(config, shape), mesh_.coordinate().dp,
-                held_tokens(mesh_, config.model.context), arena_) {
+        mesh_(run.mesh, with_collectives_of(run.config, world)),
+        dataset_(run.config.data.train,
+                 dataset_options(run.config, data::TokenDataset::Order::shuffled)),
+        runner_(run, mesh_, arena_),
+        loader_(dataset_, run.batches, mesh_.coordinate().dp,
+                held_tokens(mesh_, run.config.model.context), arena_) {
     arena_.seal();
-    runner_.initialise(static_cast<std::uint64_t>(config.train.seed), stream_);
+    runner_.initialise(static_cast<std::uint64_t>(run.config.train.seed), stream_);
     if (product_tolerance) {
       check_.emplace(rank_, *product_tolerance);
       runner_.show_products_to(&*check_);
@@ -152,12 +153,13 @@ class MeshWalk::Ranks {
  public:
   Ranks(const runfile::RunConfig& config, const comm::MeshShape& mesh,
         std::optional<double> product_tolerance)
-      : config_(product_tolerance ? without_graphs(config) : config),
+      : run_(resolve_run({.config = product_tolerance ? without_graphs(config) : config}, mesh,
+                         schedule_file_text({.config = config}))),
         table_(model::parameter_table(config.model)),
         ranks_(static_cast<std::size_t>(mesh.ranks())),
         tasks_(static_cast<int>(mesh.ranks()),
-               [this, mesh, product_tolerance](comm::Communicator& world) {
-                 return std::make_unique<WalkingRank>(config_, mesh, product_tolerance, world);
+               [this, product_tolerance](comm::Communicator& world) {
+                 return std::make_unique<WalkingRank>(run_, product_tolerance, world);
                }) {
     LogicalValues weights(table_, "initial weight");
     tasks_.run([&](const std::unique_ptr<WalkingRank>& rank) {
@@ -203,7 +205,7 @@ class MeshWalk::Ranks {
     return trace;
   }
 
-  runfile::RunConfig config_;
+  ResolvedRun run_;
   std::vector<model::ParameterSpec> table_;
   std::size_t ranks_;
   std::int64_t step_ = 0;

@@ -6,7 +6,6 @@
 #include <fourfold/parallel/context_cut.hpp>
 #include <fourfold/parallel/context_parallel.hpp>
 #include <fourfold/train/batch_loader.hpp>
-#include <fourfold/train/mesh_layout.hpp>
 #include <fourfold/train/rank_plan.hpp>
 #include <fourfold/train/step_runner.hpp>
 #include <fourfold/train/training_data.hpp>
@@ -36,12 +35,12 @@ std::vector<PlannedTensor> tensors_of(const model::Parameters& parameters) {
 }
 
 /// As the run's loader and its evaluator will.
-void take_batches(const runfile::RunConfig& config, const comm::Mesh& mesh, device::Arena& arena) {
-  const data::BatchPlan batches = batch_plan(config, mesh.shape());
-  const std::int64_t evaluating = config.data.validation.empty() ? 0 : 1;
-  for (std::int64_t i = 0; i < batches.accumulation_steps() + evaluating; ++i) {
-    const MicroBatchBuffer buffer(batches.micro_batch, config.model.context,
-                                  held_tokens(mesh, config.model.context), arena);
+void take_batches(const ResolvedRun& run, const comm::Mesh& mesh, device::Arena& arena) {
+  const std::int64_t context = run.config.model.context;
+  const std::int64_t evaluating = run.config.data.validation.empty() ? 0 : 1;
+  for (std::int64_t i = 0; i < run.batches.accumulation_steps() + evaluating; ++i) {
+    const MicroBatchBuffer buffer(run.batches.micro_batch, context, held_tokens(mesh, context),
+                                  arena);
   }
   if (evaluating > 0) {
     arena.take(device::MemoryUse::workspace, DType::f64, {1});
@@ -71,15 +70,14 @@ std::size_t image_bytes(const runfile::RunConfig& config, const StepRunner& runn
 
 }  // namespace
 
-std::size_t library_bytes(const runfile::RunConfig& config, const comm::MeshShape& mesh, int cp,
-                          int compute_capability) {
+std::size_t library_bytes(const ResolvedRun& run, int cp, int compute_capability) {
   if (!device::has_own_memory) {
     return 0;
   }
-  const auto uses = parallel::attention_uses(context_options(config, mesh), mesh.cp, cp,
-                                             config.train.deterministic_attention);
+  const auto uses = parallel::attention_uses(run.context, run.mesh.cp, cp,
+                                             run.config.train.deterministic_attention);
   return static_cast<std::size_t>(
-      kernels::library_memory_bytes(uses, config.train.precision, compute_capability));
+      kernels::library_memory_bytes(uses, run.config.train.precision, compute_capability));
 }
 
 std::size_t process_bytes(std::int64_t ranks) {
@@ -90,18 +88,18 @@ std::size_t process_bytes(std::int64_t ranks) {
              : 56 * mib + static_cast<std::size_t>(std::min(ranks, most_neighbours)) * mib;
 }
 
-RankPlan plan_rank(const runfile::RunConfig& config, const schedule::StageLayout& layout,
-                   const comm::MeshShape& mesh, std::int64_t rank, int compute_capability) {
+RankPlan plan_rank(const ResolvedRun& run, std::int64_t rank, int compute_capability) {
+  const comm::MeshShape& mesh = run.mesh;
   const auto world = comm::make_dry_run(static_cast<int>(rank), static_cast<int>(mesh.ranks()));
   comm::Mesh my_mesh(mesh, *world);
   device::Arena arena(device::Arena::Backing::counted);
-  const StepRunner runner(config, layout, my_mesh, arena);
-  take_batches(config, my_mesh, arena);
+  const StepRunner runner(run, my_mesh, arena);
+  take_batches(run, my_mesh, arena);
   const comm::MeshCoordinate place = my_mesh.coordinate();
   RankPlan plan{.coordinate = place,
                 .lines = {},
-                .chunks = layout.chunks_of(place.pp),
-                .tokens = parallel::context_chunks(config.model.context, mesh.cp, place.cp),
+                .chunks = run.layout.chunks_of(place.pp),
+                .tokens = parallel::context_chunks(run.config.model.context, mesh.cp, place.cp),
                 .tensors = tensors_of(runner.parameters())};
   for (const comm::Axis axis : comm::all_axes) {
     plan.lines[static_cast<std::size_t>(axis)] = line_of(mesh, place, axis);
@@ -110,10 +108,10 @@ RankPlan plan_rank(const runfile::RunConfig& config, const schedule::StageLayout
     plan.memory_bytes[use] = arena.bytes(static_cast<device::MemoryUse>(use));
     plan.extent_bytes[use] = arena.extent_bytes(static_cast<device::MemoryUse>(use));
   }
-  plan.library_bytes = library_bytes(config, mesh, place.cp, compute_capability);
+  plan.library_bytes = library_bytes(run, place.cp, compute_capability);
   plan.host_bytes = runner.tier().host_bytes();
   plan.process_bytes = process_bytes(mesh.ranks());
-  plan.image_bytes = image_bytes(config, runner);
+  plan.image_bytes = image_bytes(run.config, runner);
   plan.file_bytes = runner.tier().file_bytes();
   plan.states = saved_states(runner.optimizer(), {.errors = runner.error_pieces(),
                                                   .outer = runner.outer_optimizer().moments()});

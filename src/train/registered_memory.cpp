@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "registered_memory.hpp"
 
-#include <fourfold/train/mesh_layout.hpp>
 #include <fourfold/train/rank_plan.hpp>
 
 #include <algorithm>
@@ -11,13 +10,9 @@
 
 namespace fourfold::train {
 
-device::Arena make_arena(const runfile::RunConfig& config, comm::Mesh& mesh) {
-  if (!mesh.world().registers_memory()) {
-    return device::Arena();
-  }
-  const schedule::StageLayout layout =
-      lay_out(config, mesh.shape(), schedule_file_text(config, mesh.world()));
-  return device::Arena(plan_rank(config, layout, mesh.shape(), mesh.world().rank()).extent_bytes);
+device::Arena make_arena(const ResolvedRun& run, comm::Communicator& world) {
+  return world.registers_memory() ? device::Arena(plan_rank(run, world.rank()).extent_bytes)
+                                  : device::Arena();
 }
 
 RegisteredMemories register_memory(const device::Arena& arena,

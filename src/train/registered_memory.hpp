@@ -3,10 +3,9 @@
 #pragma once
 
 #include <fourfold/comm/communicator.hpp>
-#include <fourfold/comm/mesh.hpp>
 #include <fourfold/device/arena.hpp>
 #include <fourfold/parallel/moved_memory.hpp>
-#include <fourfold/runfile/run_config.hpp>
+#include <fourfold/train/resolved_run.hpp>
 
 #include <memory>
 #include <vector>
@@ -18,8 +17,7 @@ using RegisteredMemories = std::vector<std::unique_ptr<comm::RegisteredMemory>>;
 /// The arena of this rank of a run, with nothing taken yet. Where communicators register memory it
 /// is one block for each use, as large as the run will take, of pages that others can be let into;
 /// else each tensor is memory of its own, and who writes beyond one is found. Collective.
-/// @throws UserError as StepRunner()
-device::Arena make_arena(const runfile::RunConfig& config, comm::Mesh& mesh);
+device::Arena make_arena(const ResolvedRun& run, comm::Communicator& world);
 
 /// Registers the arena's memory with the communicators that move it, all of a use where they move
 /// some. The ranks of a communicator do so alike, in one order; nobody waits for another.

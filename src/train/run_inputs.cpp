@@ -5,7 +5,7 @@
 #include <fourfold/data/tokenizer.hpp>
 #include <fourfold/data/tokenizer_files.hpp>
 #include <fourfold/runfile/saved_names.hpp>
-#include <fourfold/train/mesh_layout.hpp>
+#include <fourfold/train/resolved_run.hpp>
 #include <fourfold/train/run_inputs.hpp>
 
 #include <cstdint>
@@ -24,7 +24,7 @@ bool is_named_by_a_person(const runfile::EffectiveConfig& effective, const char*
 
 void add_schedule(const runfile::EffectiveConfig& effective,
                   std::vector<runfile::RunInput>& inputs) {
-  std::string csv = schedule_file_text(effective.config);
+  std::string csv = schedule_file_text(effective);
   if (!csv.empty()) {
     inputs.push_back({.key = "mesh.schedule",
                       .value = effective.config.mesh.schedule,

@@ -5,7 +5,7 @@
 #include <fourfold/base/message.hpp>
 #include <fourfold/parallel/shard_layout.hpp>
 #include <fourfold/parallel/tensor_cut.hpp>
-#include <fourfold/train/mesh_layout.hpp>
+#include <fourfold/train/resolved_run.hpp>
 #include <fourfold/train/state_layouts.hpp>
 
 #include <fmt/format.h>
@@ -197,8 +197,9 @@ TargetMesh target_mesh(const runfile::RunConfig& saved, const std::string& mesh,
   constexpr std::int64_t enough_micro_batches = 4;  // per stage and chunk, for any schedule
   config.train.global_batch =
       shape.dp * enough_micro_batches * shape.pp * std::max<std::int64_t>(2, config.mesh.chunks);
-  const schedule::StageLayout stages = lay_out(config, shape, schedule_file_text(config));
-  return {shape, state_layouts(config.model, stages, shape, zero_options(config, shape), states)};
+  const runfile::EffectiveConfig nowhere{.config = config};  // nobody wrote these lines
+  const ResolvedRun run = resolve_run(nowhere, shape, schedule_file_text(nowhere));
+  return {shape, state_layouts(config.model, run.layout, shape, run.zero, states)};
 }
 
 }  // namespace fourfold::train

@@ -6,7 +6,7 @@
 #include <fourfold/kernels/reduction.hpp>
 #include <fourfold/parallel/tensor_cut.hpp>
 #include <fourfold/train/cuda_graphs.hpp>
-#include <fourfold/train/mesh_layout.hpp>
+#include <fourfold/train/resolved_run.hpp>
 #include <fourfold/train/step_runner.hpp>
 
 #include <algorithm>
@@ -19,22 +19,22 @@ using device::MemoryUse;
 
 namespace {
 
-model::Parameters my_parameters(const runfile::RunConfig& config,
-                                const schedule::StageLayout& layout, const comm::Mesh& mesh,
-                                const parallel::ZeroOptions& zero, device::Arena& arena) {
-  const std::vector<model::Units> chunks = layout.chunks_of(mesh.coordinate().pp);
+model::Parameters my_parameters(const ResolvedRun& run, const comm::Mesh& mesh,
+                                device::Arena& arena) {
+  const runfile::RunConfig& config = run.config;
+  const std::vector<model::Units> chunks = run.layout.chunks_of(mesh.coordinate().pp);
   const std::vector<model::ParameterSpec> table = model::parameter_table(config.model, chunks);
-  return {table, parallel::tensor_boxes(table, mesh.shape().tp, mesh.coordinate().tp),
-          config.train.precision, arena, parallel::parameter_memory(zero, config.model)};
+  return {table, parallel::tensor_boxes(table, run.mesh.tp, mesh.coordinate().tp),
+          config.train.precision, arena, parallel::parameter_memory(run.zero, config.model)};
 }
 
-model::StageOptions stage_options(const runfile::RunConfig& config, const comm::MeshShape& mesh,
-                                  const parallel::ZeroOptions& zero) {
+model::StageOptions stage_options(const ResolvedRun& run) {
+  const runfile::RunConfig& config = run.config;
   return {.sequences = config.train.micro_batch,
-          .tokens = config.model.context / mesh.cp,
+          .tokens = config.model.context / run.mesh.cp,
           .recompute = config.train.recompute,
           .head_chunks = config.train.head_chunks,
-          .tiles = zero.tiles > 1,
+          .tiles = run.zero.tiles > 1,
           .activations_on_host = config.offload.activations_on_host,
           .seed = static_cast<std::uint64_t>(config.train.seed),
           .deterministic_attention = config.train.deterministic_attention};
@@ -42,36 +42,27 @@ model::StageOptions stage_options(const runfile::RunConfig& config, const comm::
 
 }  // namespace
 
-StepRunner::StepRunner(const runfile::RunConfig& config, comm::Mesh& mesh, device::Arena& arena)
-    : StepRunner(config, lay_out(config, mesh.shape(), schedule_file_text(config, mesh.world())),
-                 mesh, arena) {}
-
-StepRunner::StepRunner(const runfile::RunConfig& config, schedule::StageLayout layout,
-                       comm::Mesh& mesh, device::Arena& arena)
-    : loss_scale_(config.train),
+StepRunner::StepRunner(const ResolvedRun& run, comm::Mesh& mesh, device::Arena& arena)
+    : run_(&run),
+      loss_scale_(run.config.train),
       mesh_(&mesh),
-      layout_(std::move(layout)),
-      zero_(zero_options(config, mesh.shape())),
-      parameters_(my_parameters(config, layout_, mesh, zero_, arena)),
-      shards_(parallel::make_layout(parameters_, zero_.shard_ranks)),
+      parameters_(my_parameters(run, mesh, arena)),
+      shards_(parallel::make_layout(parameters_, run.zero.shard_ranks)),
       order_(update_order(parameters_)),
-      tier_(config.offload, arena),
+      tier_(run.config.offload, arena),
       share_(parallel::make_share(parameters_, shards_,
-                                  parallel::data_plane_index(mesh.shape(), mesh.coordinate()),
-                                  zero_, arena, tier_.state())),
-      seams_({config.model, layout_, parameters_, share_, shards_}, mesh,
-             tensor_options(config, mesh.shape()), context_options(config, mesh.shape()), zero_,
-             compression_options(config), arena),
-      pipeline_(config.model, layout_, mesh.axis(comm::Axis::pp), parameters_, seams_, arena,
-                stage_options(config, mesh.shape(), zero_), &tier_.host(),
-                graph_use(config, mesh.shape(), device::has_own_memory).graphs),
-      optimizer_(config.optim, share_, tier_, config.offload.buffer_mb, order_,
-                 static_cast<std::uint64_t>(config.train.seed)),
-      outer_(config, trains_locally(config, mesh.shape()), share_, mesh.axis(comm::Axis::dp), tier_,
-             arena),
+                                  parallel::data_plane_index(run.mesh, mesh.coordinate()), run.zero,
+                                  arena, tier_.state())),
+      seams_({run.config.model, run.layout, parameters_, share_, shards_}, mesh, run.tensor,
+             run.context, run.zero, run.compression, arena),
+      pipeline_(run.config.model, run.layout, mesh.axis(comm::Axis::pp), parameters_, seams_, arena,
+                stage_options(run), &tier_.host(), graph_use(run, device::has_own_memory).graphs),
+      optimizer_(run.config.optim, share_, tier_, run.config.offload.buffer_mb, order_,
+                 static_cast<std::uint64_t>(run.config.train.seed)),
+      outer_(run.config, run.trains_locally, share_, mesh.axis(comm::Axis::dp), tier_, arena),
       update_({share_, seams_, optimizer_, order_},
-              GradientNorm(config, parameters_, share_, mesh, zero_, arena),
-              config.optim.clip_norm > 0 || loss_scale_.in_use()),
+              GradientNorm(run, parameters_, share_, mesh, arena),
+              run.config.optim.clip_norm > 0 || loss_scale_.in_use()),
       loss_sum_(arena.take(MemoryUse::workspace, DType::f64, {1})) {}
 
 void StepRunner::run(std::int64_t step, const StepBatches& batches, double lr,

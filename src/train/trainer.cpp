@@ -18,7 +18,6 @@
 #include <fourfold/device/range.hpp>
 #include <fourfold/io/retention.hpp>
 #include <fourfold/runfile/learning_rate.hpp>
-#include <fourfold/train/mesh_layout.hpp>
 #include <fourfold/train/rank_plan.hpp>
 #include <fourfold/train/same_tokens.hpp>
 #include <fourfold/train/trainer.hpp>
@@ -47,32 +46,22 @@ double left_s(const TrainerOptions& options) {
                                  : std::numeric_limits<double>::infinity();
 }
 
-/// What does not fit the mesh is told with its place in the run file.
-template <class Make>
-auto told_with_its_place(const runfile::EffectiveConfig& effective, const Make& make) {
-  try {
-    return make();
-  } catch (const UserError& error) {
-    throw UserError(error.code(), runfile::located(error.what(), effective.origins), error.where());
-  }
-}
-
 }  // namespace
 
-Trainer::Trainer(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
-                 const TrainerOptions& options, telemetry::MetricsLog* metrics)
-    : config_(effective.config),
+Trainer::Trainer(ResolvedRun run, comm::Mesh& mesh, const TrainerOptions& options,
+                 telemetry::MetricsLog* metrics)
+    : run_(std::move(run)),
+      config_(run_.config),
       mesh_(&mesh),
       metrics_(metrics),
       is_told_finished_(options.is_told_finished),
-      arena_(told_with_its_place(effective, [&] { return make_arena(config_, mesh); })),
+      arena_(make_arena(run_, mesh.world())),
       dataset_(config_.data.train, dataset_options(config_, data::TokenDataset::Order::shuffled)),
       validation_(open_validation(config_)),
-      runner_(told_with_its_place(effective, [&] { return StepRunner(config_, mesh, arena_); })),
-      loader_(dataset_, batch_plan(config_, mesh.shape()), mesh.coordinate().dp,
+      runner_(run_, mesh, arena_),
+      loader_(dataset_, run_.batches, mesh.coordinate().dp,
               held_tokens(mesh, config_.model.context), arena_),
-      state_(config_.model, runner_.layout(), runner_.share(), runner_.optimizer(), mesh,
-             zero_options(config_, mesh.shape()),
+      state_(config_.model, run_.layout, runner_.share(), runner_.optimizer(), mesh, run_.zero,
              {.errors = runner_.error_pieces(), .outer = runner_.outer_optimizer().moments()}),
       stop_request_(config_.log.dir, options.deadline_unix_s, options.holds_run,
                     options.warning_s) {
@@ -113,7 +102,7 @@ Trainer::Trainer(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
   read_first_batches(progress_);
   memory_watch_.look();
   device::return_freed_memory();
-  const RunFacts facts{config_, mesh, dataset_, runner_, arena_};
+  const RunFacts facts{run_, mesh, dataset_, runner_, arena_};
   announce(facts);
   mesh.world().barrier();  // no rank refuses any more when the first one writes that the run starts
   if (is_told_finished_ && !has_nothing_to_do()) {
@@ -187,7 +176,7 @@ RunResult Trainer::run() {
   saves_->begin(progress_.step);
   const auto request = [this](bool may_arrive) { return save_request(may_arrive); };
   if (config_.log.trace) {
-    tracer_.emplace(config_, runner_.layout().schedule, *mesh_, progress_.step, stream_);
+    tracer_.emplace(config_, run_.layout.schedule, *mesh_, progress_.step, stream_);
   }
   RunResult result;
   Asked asked = ask();  // what came during set-up
@@ -302,7 +291,7 @@ void Trainer::report_memory() {
   device_watch_.look();
   telemetry::MemoryRecord record =
       memory_record(arena_, runner_.tier(), saves_->staging_bytes(),
-                    own_library_bytes(config_, *mesh_), memory_watch_, device_watch_, *mesh_);
+                    own_library_bytes(run_, *mesh_), memory_watch_, device_watch_, *mesh_);
   if (record.taken_bytes == 0) {
     return;
   }

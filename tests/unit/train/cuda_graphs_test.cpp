@@ -11,7 +11,7 @@
 #include <fourfold/device/device.hpp>
 #include <fourfold/train/batch_loader.hpp>
 #include <fourfold/train/cuda_graphs.hpp>
-#include <fourfold/train/mesh_layout.hpp>
+#include <fourfold/train/resolved_run.hpp>
 #include <fourfold/train/step_runner.hpp>
 #include <fourfold/train/training_data.hpp>
 
@@ -52,8 +52,9 @@ Steps run(const runfile::RunConfig& config, std::span<const std::int64_t> target
     device::Arena arena;
     const data::TokenDataset dataset(
         config.data.train, train::dataset_options(config, data::TokenDataset::Order::shuffled));
-    train::StepRunner runner(config, mesh, arena);
-    train::BatchLoader loader(dataset, train::batch_plan(config, mesh.shape()), 0,
+    const train::ResolvedRun resolved = train::resolve_run({.config = config}, mesh.shape(), "");
+    train::StepRunner runner(resolved, mesh, arena);
+    train::BatchLoader loader(dataset, resolved.batches, 0,
                               train::held_tokens(mesh, config.model.context), arena);
     runner.initialise(7, stream);
     for (std::size_t step = 0; step < targets.size(); ++step) {
@@ -211,7 +212,8 @@ TEST_CASE("train.cuda_graphs is used where no rank talks within a micro-batch", 
     CAPTURE(each.mesh.str(), each.options);
     const auto use = [&](const std::string& wanted, bool has_devices) {
       const Options options = with(each.options, "train.cuda_graphs=" + wanted);
-      return train::graph_use(tiny.config(1, "none", options).config, each.mesh, has_devices);
+      return train::graph_use(train::resolve_run(tiny.config(1, "none", options), each.mesh, ""),
+                              has_devices);
     };
     CHECK(use("auto", true).graphs == each.graphs);
     CHECK(use("auto", true).why_not.empty());

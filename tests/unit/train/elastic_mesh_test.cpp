@@ -3,8 +3,8 @@
 #include "tiny_run.hpp"
 
 #include <fourfold/train/elastic_mesh.hpp>
-#include <fourfold/train/mesh_layout.hpp>
 #include <fourfold/train/rank_plan.hpp>
+#include <fourfold/train/resolved_run.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
@@ -141,7 +141,7 @@ TEST_CASE("every mesh that is chosen can be laid out", "[elastic_mesh]") {
       const runfile::EffectiveConfig config = elastic.config(all);
       CHECK(mesh_of(config, chosen.mesh.ranks()) == chosen.mesh);
       CHECK_NOTHROW(runfile::validate_batch(config.config, chosen.mesh.dp, config.origins));
-      CHECK_NOTHROW(lay_out(config.config, chosen.mesh, ""));
+      CHECK_NOTHROW(resolve_run(config, chosen.mesh, ""));
     }
   }
 }

@@ -10,7 +10,7 @@
 #include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/checkpoint_store.hpp>
 #include <fourfold/train/batch_loader.hpp>
-#include <fourfold/train/mesh_layout.hpp>
+#include <fourfold/train/resolved_run.hpp>
 #include <fourfold/train/saved_model.hpp>
 #include <fourfold/train/step_runner.hpp>
 #include <fourfold/train/training_data.hpp>
@@ -181,12 +181,12 @@ void pass(const runfile::RunConfig& config, comm::Mesh& mesh, const Passage& pas
   fourfold::harness::SharedArena arena;
   const data::TokenDataset dataset(
       config.data.train, train::dataset_options(config, data::TokenDataset::Order::shuffled));
-  train::StepRunner runner(config, mesh, arena);
-  train::BatchLoader loader(dataset, train::batch_plan(config, mesh.shape()), mesh.coordinate().dp,
+  const train::ResolvedRun run = train::resolve_run({.config = config}, mesh.shape(), "");
+  train::StepRunner runner(run, mesh, arena);
+  train::BatchLoader loader(dataset, run.batches, mesh.coordinate().dp,
                             train::held_tokens(mesh, config.model.context), arena);
-  const train::TrainingState state(
-      config.model, runner.layout(), runner.share(), runner.optimizer(), mesh,
-      train::zero_options(config, mesh.shape()), {.errors = runner.error_pieces()});
+  const train::TrainingState state(config.model, run.layout, runner.share(), runner.optimizer(),
+                                   mesh, run.zero, {.errors = runner.error_pieces()});
   if (passage.from.empty()) {
     runner.initialise(7, stream);
   } else {

@@ -157,9 +157,10 @@ std::vector<RankStep> one_step(const runfile::RunConfig& config, const MeshShape
     fourfold::harness::SharedArena arena;
     const data::TokenDataset dataset(
         config.data.train, train::dataset_options(config, data::TokenDataset::Order::shuffled));
-    train::StepRunner runner(config, mesh, arena);
+    const train::ResolvedRun run = train::resolve_run({.config = config}, mesh.shape(), "");
+    train::StepRunner runner(run, mesh, arena);
     train::BatchLoader loader(
-        dataset, train::batch_plan(config, shape), mesh.coordinate().dp,
+        dataset, run.batches, mesh.coordinate().dp,
         parallel::context_chunks(config.model.context, shape.cp, mesh.coordinate().cp), arena);
     model::initialise(runner.parameters(), 7, {});
     const Role role = role_of(mesh.coordinate());

@@ -6,7 +6,7 @@
 #include "mesh_traces.hpp"
 #include "tiny_run.hpp"
 
-#include <fourfold/train/mesh_layout.hpp>
+#include <fourfold/train/resolved_run.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>

@@ -4,8 +4,8 @@
 #include "tiny_run.hpp"
 
 #include <fourfold/base/error.hpp>
-#include <fourfold/train/mesh_layout.hpp>
 #include <fourfold/train/rank_plan.hpp>
+#include <fourfold/train/resolved_run.hpp>
 #include <fourfold/train/state_tier.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -118,7 +118,7 @@ TEST_CASE("a plan tells what is elsewhere without touching a disk", "[offload]")
   const TinyRun tiny("gpt2");
   const auto planned = [&](const std::string& tier) {
     const runfile::RunConfig config = tiny.config(1, "plan", {"offload.optimizer=" + tier}).config;
-    return train::plan_rank(config, train::lay_out(config, {}, ""), {}, 0);
+    return train::plan_rank(train::resolve_run({.config = config}, {}, ""), 0);
   };
   const auto optimizer = static_cast<std::size_t>(device::MemoryUse::optimizer);
   const train::RankPlan none = planned("none");

@@ -10,8 +10,8 @@
 #include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/runfile/learning_rate.hpp>
 #include <fourfold/train/batch_loader.hpp>
-#include <fourfold/train/mesh_layout.hpp>
 #include <fourfold/train/outer_optimizer.hpp>
+#include <fourfold/train/resolved_run.hpp>
 #include <fourfold/train/saved_model.hpp>
 #include <fourfold/train/step_runner.hpp>
 #include <fourfold/train/training_data.hpp>
@@ -71,7 +71,8 @@ struct Rank {
       : dataset(config.data.train,
                 train::dataset_options(config, data::TokenDataset::Order::shuffled)),
         mesh(shape, world),
-        runner(config, mesh, arena),
+        resolved(train::resolve_run({.config = config}, shape, "")),
+        runner(resolved, mesh, arena),
         loader(dataset, plan_of(config, shape, data_mesh), dp_rank,
                train::held_tokens(mesh, config.model.context), arena) {
     runner.initialise(7, stream);
@@ -117,6 +118,7 @@ struct Rank {
   fourfold::harness::SharedArena arena;
   data::TokenDataset dataset;
   comm::Mesh mesh;
+  train::ResolvedRun resolved;
   train::StepRunner runner;
   train::BatchLoader loader;
 };

@@ -9,7 +9,7 @@
 #include <fourfold/data/dataset.hpp>
 #include <fourfold/device/device.hpp>
 #include <fourfold/train/batch_loader.hpp>
-#include <fourfold/train/mesh_layout.hpp>
+#include <fourfold/train/resolved_run.hpp>
 #include <fourfold/train/step_runner.hpp>
 #include <fourfold/train/training_data.hpp>
 #include <fourfold/train/training_state.hpp>
@@ -49,12 +49,12 @@ Fetched run(const runfile::RunConfig& config, comm::Mesh& mesh, Fetch fetch) {
   device::Arena arena;
   const data::TokenDataset dataset(
       config.data.train, train::dataset_options(config, data::TokenDataset::Order::shuffled));
-  train::StepRunner runner(config, mesh, arena);
-  train::BatchLoader loader(dataset, train::batch_plan(config, mesh.shape()), mesh.coordinate().dp,
+  const train::ResolvedRun resolved = train::resolve_run({.config = config}, mesh.shape(), "");
+  train::StepRunner runner(resolved, mesh, arena);
+  train::BatchLoader loader(dataset, resolved.batches, mesh.coordinate().dp,
                             train::held_tokens(mesh, config.model.context), arena);
   train::TrainingState state(
-      config.model, runner.layout(), runner.share(), runner.optimizer(), mesh,
-      train::zero_options(config, mesh.shape()),
+      config.model, resolved.layout, runner.share(), runner.optimizer(), mesh, resolved.zero,
       {.errors = runner.error_pieces(), .outer = runner.outer_optimizer().moments()});
   runner.initialise(7, stream);
   Fetched result;

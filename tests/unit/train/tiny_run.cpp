@@ -138,12 +138,14 @@ RunTrace TinyRun::train(int ranks, const runfile::EffectiveConfig& effective,
                         const std::function<void(std::int64_t step)>& on_step) const {
   RunTrace trace;
   comm::run_device_ranks(ranks, [&](comm::Communicator& world) {
-    comm::Mesh mesh(comm::resolve_mesh(effective.config.mesh.shape, world.size()), world);
+    const comm::MeshShape shape = comm::resolve_mesh(effective.config.mesh.shape, world.size());
+    comm::Mesh mesh(shape, world);
     telemetry::MetricsLog metrics;
     metrics.add(std::make_unique<TraceSink>(trace, on_step));
     const bool first = world.rank() == 0;
-    train::Trainer trainer(effective, mesh, {.allowed_changes = allowed_changes, .facts = {}},
-                           first ? &metrics : nullptr);
+    train::Trainer trainer(
+        train::resolve_run(effective, shape, train::schedule_file_text(effective, world)), mesh,
+        {.allowed_changes = allowed_changes, .facts = {}}, first ? &metrics : nullptr);
     const train::RunResult result = trainer.run();
     if (first) {
       trace.result = result;

@@ -231,11 +231,11 @@ using Origins = std::map<std::string, Origin, std::less<>>;
 /// order, derived values filled in, validated.
 struct EffectiveConfig {
   RunConfig config;
-  Origins origins;
+  Origins origins = {};
   /// values that were written but have no effect, one line each
-  std::vector<std::string> warnings;
+  std::vector<std::string> warnings = {};
   /// what was found out about values that nobody wrote, one line each
-  std::vector<std::string> notes;
+  std::vector<std::string> notes = {};
 };
 
 /// Logs the warnings and the notes, on rank 0.

@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <fourfold/comm/mesh.hpp>
 #include <fourfold/parallel/pipeline.hpp>
-#include <fourfold/runfile/run_config.hpp>
+#include <fourfold/train/resolved_run.hpp>
 
 #include <cstdint>
 #include <string_view>
@@ -23,6 +22,6 @@ struct GraphUse {
 
 /// What train.cuda_graphs comes to. The same on all ranks.
 /// @param has_devices  device::has_own_memory
-GraphUse graph_use(const runfile::RunConfig& config, const comm::MeshShape& mesh, bool has_devices);
+GraphUse graph_use(const ResolvedRun& run, bool has_devices);
 
 }  // namespace fourfold::train

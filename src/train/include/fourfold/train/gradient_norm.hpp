@@ -9,8 +9,7 @@
 #include <fourfold/device/stream.hpp>
 #include <fourfold/model/parameters.hpp>
 #include <fourfold/parallel/parameter_share.hpp>
-#include <fourfold/parallel/zero.hpp>
-#include <fourfold/runfile/run_config.hpp>
+#include <fourfold/train/resolved_run.hpp>
 
 #include <span>
 #include <vector>
@@ -23,10 +22,9 @@ namespace fourfold::train {
 /// Replicas that train by themselves have a norm each, and tell the mean of them.
 class GradientNorm {
  public:
-  /// All but the config is borrowed; takes a few numbers of workspace.
-  GradientNorm(const runfile::RunConfig& config, const model::Parameters& parameters,
-               const parallel::ParameterShare& share, comm::Mesh& mesh,
-               const parallel::ZeroOptions& zero, device::Arena& arena);
+  /// All but the run is borrowed; takes a few numbers of workspace.
+  GradientNorm(const ResolvedRun& run, const model::Parameters& parameters,
+               const parallel::ParameterShare& share, comm::Mesh& mesh, device::Arena& arena);
 
   /// Enqueued on `stream`; collective over the mesh. Afterwards scale() holds
   /// min(1, optim.clip_norm / norm) / loss_scale, or NaN on all ranks where the norm is not finite

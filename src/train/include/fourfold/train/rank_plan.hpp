@@ -12,8 +12,7 @@
 #include <fourfold/device/arena.hpp>
 #include <fourfold/io/checkpoint_plan.hpp>
 #include <fourfold/model/architecture.hpp>
-#include <fourfold/runfile/run_config.hpp>
-#include <fourfold/schedule/stage_layout.hpp>
+#include <fourfold/train/resolved_run.hpp>
 
 #include <array>
 #include <cstddef>
@@ -53,8 +52,7 @@ inline constexpr int usual_compute_capability = 90;
 /// What cuBLASLt and cuDNN take on a device of that compute capability (90 for 9.0), beside what is
 /// in the arena, of a rank at that position of the cp axis: kernels::library_memory_bytes() of its
 /// attention. 0 in builds for hosts.
-std::size_t library_bytes(const runfile::RunConfig& config, const comm::MeshShape& mesh, int cp,
-                          int compute_capability);
+std::size_t library_bytes(const ResolvedRun& run, int cp, int compute_capability);
 
 /// What the process of a rank takes of its host's memory beside its tensors: 56 MiB for generated
 /// code and scratch of matrix products, HDF5, heap and stacks, and 1 MiB for each rank of its node,
@@ -65,10 +63,8 @@ std::size_t library_bytes(const runfile::RunConfig& config, const comm::MeshShap
 ///   neighbours, as many as nodes have
 std::size_t process_bytes(std::int64_t ranks);
 
-/// @param layout  lay_out() of this run on this mesh
-/// @pre 0 <= rank < mesh.ranks(); validate_batch(config, mesh.dp) passes
-RankPlan plan_rank(const runfile::RunConfig& config, const schedule::StageLayout& layout,
-                   const comm::MeshShape& mesh, std::int64_t rank,
+/// @pre 0 <= rank < run.mesh.ranks(); validate_batch(run.config, run.mesh.dp) passes
+RankPlan plan_rank(const ResolvedRun& run, std::int64_t rank,
                    int compute_capability = usual_compute_capability);
 
 }  // namespace fourfold::train

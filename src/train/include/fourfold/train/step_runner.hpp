@@ -11,13 +11,12 @@
 #include <fourfold/parallel/moved_memory.hpp>
 #include <fourfold/parallel/pipeline.hpp>
 #include <fourfold/parallel/training_seams.hpp>
-#include <fourfold/runfile/run_config.hpp>
-#include <fourfold/schedule/stage_layout.hpp>
 #include <fourfold/train/batch_loader.hpp>
 #include <fourfold/train/evaluator.hpp>
 #include <fourfold/train/loss_scale.hpp>
 #include <fourfold/train/optimizer.hpp>
 #include <fourfold/train/outer_optimizer.hpp>
+#include <fourfold/train/resolved_run.hpp>
 #include <fourfold/train/state_tier.hpp>
 #include <fourfold/train/step_recorder.hpp>
 #include <fourfold/train/weight_update.hpp>
@@ -65,10 +64,9 @@ struct StepOutcome {
 class StepRunner {
  public:
   /// Collective over the mesh. Parameters are zero until initialised or restored.
-  StepRunner(const runfile::RunConfig& config, comm::Mesh& mesh, device::Arena& arena);
-  /// The same with a layout that is known already: lay_out() of this run on this mesh.
-  StepRunner(const runfile::RunConfig& config, schedule::StageLayout layout, comm::Mesh& mesh,
-             device::Arena& arena);
+  /// @param run  on this mesh; borrowed, as the others are
+  StepRunner(const ResolvedRun& run, comm::Mesh& mesh, device::Arena& arena);
+  StepRunner(ResolvedRun&& run, comm::Mesh& mesh, device::Arena& arena) = delete;
 
   /// Draws the initial weights. Collective over the data plane. Blocks the host.
   void initialise(std::uint64_t seed, device::StreamRef stream);
@@ -127,7 +125,7 @@ class StepRunner {
     return update_.weights_are_finite(stream);
   }
   const OuterOptimizer& outer_optimizer() const noexcept { return outer_; }
-  const schedule::StageLayout& layout() const noexcept { return layout_; }
+  const ResolvedRun& resolved() const noexcept { return *run_; }
   /// Micro-batches launched as CUDA graphs so far, and how many of these were recorded.
   parallel::GraphCounts graph_counts() const noexcept { return pipeline_.graph_counts(); }
   /// What communicators of the mesh and of this runner move of the arena.
@@ -148,10 +146,9 @@ class StepRunner {
   /// Orders `stream` behind keep_state_until()'s mark.
   void wait_for_readers(device::StreamRef stream);
 
+  const ResolvedRun* run_;
   LossScale loss_scale_;
   comm::Mesh* mesh_;
-  schedule::StageLayout layout_;
-  parallel::ZeroOptions zero_;
   model::Parameters parameters_;
   parallel::ShardLayout shards_;
   std::vector<std::size_t> order_;  ///< of segments, as they are updated

@@ -66,10 +66,13 @@ class Trainer {
   /// Sets everything up: data, memory, model; takes up the newest checkpoint as checkpoint.resume
   /// says, else draws initial weights. All tensors are there after this; the kernels' scratch and
   /// the transport's buffers find their size in the first step.
+  /// @param run  on this mesh
   /// @param metrics  this rank's, or nullptr: every rank makes the same records, rank 0's are shown
   /// @throws UserError for everything that is wrong with run file, data or checkpoints
-  Trainer(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
-          const TrainerOptions& options, telemetry::MetricsLog* metrics);
+  Trainer(ResolvedRun run, comm::Mesh& mesh, const TrainerOptions& options,
+          telemetry::MetricsLog* metrics);
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
   ~Trainer();
 
   /// Whether the run is finished, and its record says so: no step is to be made, and nothing has
@@ -141,7 +144,8 @@ class Trainer {
   /// What is done every so many steps and behind the last one.
   bool is_due_at(std::int64_t step, std::int64_t every_steps) const;
 
-  runfile::RunConfig config_;
+  ResolvedRun run_;
+  const runfile::RunConfig& config_;  ///< of run_
   comm::Mesh* mesh_;
   telemetry::MetricsLog* metrics_;
   bool is_told_finished_;

@@ -9,7 +9,7 @@
 #include <fourfold/schedule/schedule_csv.hpp>
 #include <fourfold/schedule/schedule_generators.hpp>
 #include <fourfold/schedule/split_layers.hpp>
-#include <fourfold/train/mesh_layout.hpp>
+#include <fourfold/train/resolved_run.hpp>
 #include <fourfold/train/training_data.hpp>
 
 #include <fmt/format.h>
@@ -105,50 +105,10 @@ schedule::StageLayout lay_out_file(const runfile::RunConfig& config, const comm:
                      group, ranks, below));
 }
 
-}  // namespace
-
-bool trains_locally(const runfile::RunConfig& config, const comm::MeshShape& mesh) noexcept {
-  return config.mesh.dp_mode == runfile::DataParallelMode::local && mesh.dp > 1;
-}
-
-comm::MeshShape mesh_of(const runfile::EffectiveConfig& effective, std::int64_t ranks) {
-  const runfile::TrainConfig& train = effective.config.train;
-  try {
-    return comm::resolve_mesh(effective.config.mesh.shape, ranks,
-                              train.global_batch / train.micro_batch);
-  } catch (const UserError& error) {
-    throw UserError(error.code(), runfile::located(error.what(), effective.origins));
-  }
-}
-
-std::string schedule_file_text(const runfile::RunConfig& config) {
-  const std::string& name = config.mesh.schedule;
-  if (is_whole(config, config.mesh.shape.pp) || has_a_name(name)) {
-    return "";
-  }
-  auto text = schedule::schedule_file_text(name);
-  if (!text) {
-    const auto near = nearest(name, schedule::schedule_names());
-    throw UserError(
-        ExitCode::config,
-        format_message(
-            "mesh.schedule = \"{}\" is neither a schedule ({}) nor a file that can be read "
-            "{}",
-            name, fmt::join(schedule::schedule_names(), ", "),
-            near ? format_message("did you mean \"{}\"?", *near) : "use one of these"));
-  }
-  return std::move(*text);
-}
-
-std::string schedule_file_text(const runfile::RunConfig& config, comm::Communicator& world) {
-  return comm::broadcast_text(world, world.rank() == 0 ? schedule_file_text(config) : "", 0);
-}
-
 schedule::StageLayout lay_out(const runfile::RunConfig& config, const comm::MeshShape& mesh,
                               const std::string& schedule_csv) {
   parallel::validate_tensor_cut(config.model, mesh.tp);
   parallel::validate_context_cut(config.model, config.mesh.context_mode, mesh.cp, mesh.tp);
-  zero_options(config, mesh);
   const bool named = is_whole(config, mesh.pp) || has_a_name(config.mesh.schedule);
   const schedule::StageLayout layout =
       named ? lay_out_named(config, mesh) : lay_out_file(config, mesh, schedule_csv);
@@ -178,9 +138,9 @@ parallel::ContextParallelOptions context_options(const runfile::RunConfig& confi
           .compute = config.train.precision};
 }
 
-parallel::ZeroOptions zero_options(const runfile::RunConfig& config, const comm::MeshShape& mesh) {
+parallel::ZeroOptions zero_options(const runfile::RunConfig& config, const comm::MeshShape& mesh,
+                                   bool local) {
   const runfile::MeshConfig& wanted = config.mesh;
-  const bool local = trains_locally(config, mesh);
   const int plane = local ? mesh.cp : mesh.dp * mesh.cp;
   const int group = wanted.zero_group == 0 ? plane : wanted.zero_group;
   if (wanted.zero > 0 && plane % group != 0) {
@@ -207,6 +167,61 @@ parallel::CompressionOptions compression_options(const runfile::RunConfig& confi
           .rank = config.mesh.dp_compress.rank,
           .seed = static_cast<std::uint64_t>(config.train.seed),
           .steps_may_skip = config.train.precision == DType::f16};
+}
+
+}  // namespace
+
+comm::MeshShape mesh_of(const runfile::EffectiveConfig& effective, std::int64_t ranks) {
+  const runfile::TrainConfig& train = effective.config.train;
+  try {
+    return comm::resolve_mesh(effective.config.mesh.shape, ranks,
+                              train.global_batch / train.micro_batch);
+  } catch (const UserError& error) {
+    throw UserError(error.code(), runfile::located(error.what(), effective.origins));
+  }
+}
+
+std::string schedule_file_text(const runfile::EffectiveConfig& effective) {
+  const runfile::RunConfig& config = effective.config;
+  const std::string& name = config.mesh.schedule;
+  if (is_whole(config, config.mesh.shape.pp) || has_a_name(name)) {
+    return "";
+  }
+  auto text = schedule::schedule_file_text(name);
+  if (!text) {
+    const auto near = nearest(name, schedule::schedule_names());
+    const std::string message = format_message(
+        "mesh.schedule = \"{}\" is neither a schedule ({}) nor a file that can be read; {}", name,
+        fmt::join(schedule::schedule_names(), ", "),
+        near ? format_message("did you mean \"{}\"?", *near) : "use one of these");
+    throw UserError(ExitCode::config, runfile::located(message, effective.origins));
+  }
+  return std::move(*text);
+}
+
+std::string schedule_file_text(const runfile::EffectiveConfig& effective,
+                               comm::Communicator& world) {
+  return comm::broadcast_text(world, world.rank() == 0 ? schedule_file_text(effective) : "", 0);
+}
+
+ResolvedRun resolve_run(const runfile::EffectiveConfig& effective, const comm::MeshShape& mesh,
+                        const std::string& schedule_csv) {
+  const runfile::RunConfig& config = effective.config;
+  try {
+    const bool local = config.mesh.dp_mode == runfile::DataParallelMode::local && mesh.dp > 1;
+    schedule::StageLayout layout = lay_out(config, mesh, schedule_csv);
+    return {.config = config,
+            .mesh = mesh,
+            .batches = batch_plan(config, mesh),
+            .layout = std::move(layout),
+            .tensor = tensor_options(config, mesh),
+            .context = context_options(config, mesh),
+            .zero = zero_options(config, mesh, local),
+            .compression = compression_options(config),
+            .trains_locally = local};
+  } catch (const UserError& error) {
+    throw UserError(error.code(), runfile::located(error.what(), effective.origins), error.where());
+  }
 }
 
 }  // namespace fourfold::train

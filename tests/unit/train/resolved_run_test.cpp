@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
-#include <fourfold/train/mesh_layout.hpp>
+#include <fourfold/train/resolved_run.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
@@ -22,7 +22,7 @@ std::string refusal(const std::vector<std::string>& overrides, const std::string
   comm::MeshShape mesh = config.mesh.shape;
   mesh.dp = 1;
   try {
-    train::lay_out(config, mesh, csv);
+    train::resolve_run({.config = config}, mesh, csv);
   } catch (const UserError& error) {
     CHECK(error.code() == ExitCode::config);
     return error.what();

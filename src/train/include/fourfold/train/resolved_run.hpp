@@ -1,0 +1,57 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// How a run lies on a mesh, worked out (and refused, if need be) before any memory is taken.
+#pragma once
+
+#include <fourfold/comm/communicator.hpp>
+#include <fourfold/comm/mesh_shape.hpp>
+#include <fourfold/data/batch_plan.hpp>
+#include <fourfold/parallel/context_parallel.hpp>
+#include <fourfold/parallel/gradient_compression.hpp>
+#include <fourfold/parallel/tensor_parallel.hpp>
+#include <fourfold/parallel/zero.hpp>
+#include <fourfold/runfile/run_config.hpp>
+#include <fourfold/schedule/stage_layout.hpp>
+
+#include <string>
+
+namespace fourfold::train {
+
+/// The mesh of a run on so many ranks, with mesh.dp = "auto" filled in.
+/// @throws UserError (config) with its place in the run file, as comm::resolve_mesh
+comm::MeshShape mesh_of(const runfile::EffectiveConfig& effective, std::int64_t ranks);
+
+/// The text of the CSV file that mesh.schedule names; empty for a schedule with a name.
+/// @throws UserError (config) with its place in the run file, when there is neither such a schedule
+///   nor such a file
+std::string schedule_file_text(const runfile::EffectiveConfig& effective);
+/// The same, read by rank 0 for all. Collective.
+std::string schedule_file_text(const runfile::EffectiveConfig& effective,
+                               comm::Communicator& world);
+
+/// A run on a mesh: all that a run file and a number of ranks decide. A value.
+struct ResolvedRun {
+  runfile::RunConfig config;  ///< as it is written: mesh.dp may be "auto"
+  comm::MeshShape mesh;       ///< and is filled in here
+  data::BatchPlan batches;    ///< which samples each rank takes
+  schedule::StageLayout layout;
+  parallel::TensorParallelOptions tensor;
+  parallel::ContextParallelOptions context;
+  parallel::ZeroOptions zero;  ///< of the data plane; of a replica's if they train locally
+  parallel::CompressionOptions compression;
+  /// The ranks of the dp axis train by themselves for rounds of steps.
+  bool trains_locally = false;
+};
+
+/// Resolves a run, once; whoever needs to know something of it takes the result. A pure function.
+/// @param mesh          mesh_of(), or another that the run is to be tried on
+/// @param schedule_csv  schedule_file_text()
+/// @throws UserError (config) with its place in the run file, naming the key and the nearest value
+///   that works: heads, vocabulary or sequence that cannot be cut, fewer layers than stages, fewer
+///   micro-batches than the schedule needs, a schedule that cannot run, a mesh.zero_group that does
+///   not divide the data plane
+ResolvedRun resolve_run(const runfile::EffectiveConfig& effective, const comm::MeshShape& mesh,
+                        const std::string& schedule_csv);
+
+}  // namespace fourfold::train
