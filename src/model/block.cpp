@@ -50,13 +50,13 @@ Block::Block(const StageShape& shape, int layer, const Parameters& parameters, S
       layer_(layer),
       sizes_(shape.sizes),
       head_dim_(shape.config.attention.head_dim),
-      attn_norm_(shape.config, parameters, prefix(layer, "attn_norm")),
+      attn_norm_(shape.config.norm, parameters, prefix(layer, "attn_norm")),
       qkv_(parameters,
            {prefix(layer, "attn.q_proj"), prefix(layer, "attn.k_proj"),
             prefix(layer, "attn.v_proj")},
            seams),
       out_(parameters, {prefix(layer, "attn.o_proj")}, seams),
-      mlp_norm_(shape.config, parameters, prefix(layer, "mlp_norm")),
+      mlp_norm_(shape.config.norm, parameters, prefix(layer, "mlp_norm")),
       up_(first_mlp_product(parameters, gated_, layer, seams)),
       down_(parameters, {prefix(layer, "mlp.down_proj")}, seams),
       seams_(seams) {
@@ -77,6 +77,19 @@ Block::Fused<Pointer> Block::split(Pointer qkv, DType dtype, const Pass& pass) c
     return kernels::BasicHeads<Pointer>{data, dtype, pass.tokens * row, row};
   };
   return {heads_from(0), heads_from(k_first), heads_from(v_first)};
+}
+
+Block::Fused<const void*> Block::attention_inputs(const Pass& pass, const BlockActivations& kept,
+                                                  const Scratch& /*scratch*/,
+                                                  ConstTensorView /*rotary_PH*/,
+                                                  device::StreamRef /*stream*/) const {
+  return split<const void*>(kept.qkv_NQ.data(), kept.qkv_NQ.dtype(), pass);
+}
+
+void Block::backward_inputs(const Pass& pass, const BlockActivations& /*kept*/,
+                            const Scratch& /*scratch*/, ConstTensorView rotary_PH,
+                            const Fused<void*>& gradients, device::StreamRef stream) const {
+  rotate(gradients, pass, rotary_PH, true, stream);
 }
 
 kernels::ConstHeads Block::attended(ConstTensorView rows_NA, const Pass& pass) const {
@@ -136,9 +149,10 @@ void Block::say_where() const {
   }
 }
 
-void Block::attend(const Pass& pass, const BlockActivations& kept, device::StreamRef stream) const {
+void Block::attend(const Pass& pass, const BlockActivations& kept, const Scratch& scratch,
+                   ConstTensorView rotary_PH, device::StreamRef stream) const {
+  const auto inputs = attention_inputs(pass, kept, scratch, rotary_PH, stream);
   say_where();
-  const auto inputs = split<const void*>(kept.qkv_NQ.data(), kept.qkv_NQ.dtype(), pass);
   const std::int64_t row = kept.attended_NA.dim(1);
   seams_.attention(attention_shape(pass), inputs.q, inputs.k, inputs.v,
                    {kept.attended_NA.data(), kept.attended_NA.dtype(), pass.tokens * row, row},
@@ -171,7 +185,7 @@ void Block::forward(const Pass& pass, const BlockActivations& kept, const Scratc
   attn_norm_.forward(kept.input_RD, kept.attn_norm_RD, kept.attn_statistics, stream);
   qkv_.forward(seams_.gather_rows(kept.attn_norm_RD, pass.rows, stream), kept.qkv_NQ, true, stream);
   rotate(split(kept.qkv_NQ.data(), kept.qkv_NQ.dtype(), pass), pass, rotary_PH, false, stream);
-  attend(pass, kept, stream);
+  attend(pass, kept, scratch, rotary_PH, stream);
   add_attention(pass, kept, scratch, stream);
 
   up_and_activate(seams_.gather_rows(kept.mlp_norm_RD, pass.rows, stream), kept, stream);
@@ -181,9 +195,10 @@ void Block::forward(const Pass& pass, const BlockActivations& kept, const Scratc
   }
 }
 
-void Block::remake(const Pass& pass, const BlockActivations& kept, device::StreamRef stream) const {
+void Block::remake(const Pass& pass, const BlockActivations& kept, const Scratch& scratch,
+                   ConstTensorView rotary_PH, device::StreamRef stream) const {
   attn_norm_.forward(kept.input_RD, kept.attn_norm_RD, kept.attn_statistics, stream);
-  attend(pass, kept, stream);
+  attend(pass, kept, scratch, rotary_PH, stream);
   mlp_norm_.forward(kept.middle_RD, kept.mlp_norm_RD, kept.mlp_statistics, stream);
   activate(kept, stream);
 }
@@ -271,14 +286,14 @@ void Block::backward_attention(const Pass& pass, const BlockActivations& kept,
   if (when == WeightGradients::now) {
     out_.backward_weight(kept.attended_NA, dout, stream);
   }
-  const auto inputs = split<const void*>(kept.qkv_NQ.data(), kept.qkv_NQ.dtype(), pass);
+  const auto inputs = attention_inputs(pass, kept, scratch, rotary_PH, stream);
   const auto dqkv = split(gradients.qkv_NQ.data(), gradients.qkv_NQ.dtype(), pass);
   say_where();
   seams_.attention_backward(attention_shape(pass), inputs.q, inputs.k, inputs.v,
                             attended(kept.attended_NA, pass), attended(dattended, pass),
                             kept.lse_NM.as<float>(), scratch.delta_NM.as<float>(), dqkv.q, dqkv.k,
                             dqkv.v, stream);
-  rotate(dqkv, pass, rotary_PH, true, stream);
+  backward_inputs(pass, kept, scratch, rotary_PH, dqkv, stream);
   if (when == WeightGradients::now) {
     seams_.gather_ahead(kept.attn_norm_RD, pass.rows, stream);
   }

@@ -87,7 +87,7 @@ void Embedding::backward_weight(const Pass& pass, ConstTensorView dy_RD,
 }
 
 Head::Head(const StageShape& shape, const Parameters& parameters, Seams& seams)
-    : norm_(shape.config, parameters, "final_norm"),
+    : norm_(shape.config.norm, parameters, "final_norm"),
       product_(parameters, {shape.config.tie_embeddings ? "embedding.token" : "lm_head"}, seams),
       part_{shape.sizes.vocab_rows.begin, shape.config.vocab},
       rows_(shape.rows()),

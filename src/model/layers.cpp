@@ -161,11 +161,11 @@ void Linear::backward_weight(ConstTensorView x_NI, ConstTensorView dy_NO,
   });
 }
 
-Norm::Norm(const Architecture& config, const Parameters& parameters, const std::string& prefix)
+Norm::Norm(const NormTraits& traits, const Parameters& parameters, const std::string& prefix)
     : weight_(&parameters.at(prefix + ".weight")),
       bias_(parameters.find(prefix + ".bias")),
-      epsilon_(static_cast<float>(config.norm.epsilon)) {
-  FOURFOLD_EXPECT((bias_ != nullptr) == (config.norm.kind == NormTraits::Kind::layer));
+      epsilon_(static_cast<float>(traits.epsilon)) {
+  FOURFOLD_EXPECT((bias_ != nullptr) == (traits.kind == NormTraits::Kind::layer));
 }
 
 void Norm::forward(ConstTensorView x_RD, TensorView y_RD, const NormStatistics& statistics,

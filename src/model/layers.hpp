@@ -80,7 +80,7 @@ struct NormStatistics {
 /// layer_norm or rms_norm.
 class Norm {
  public:
-  Norm(const Architecture& config, const Parameters& parameters, const std::string& prefix);
+  Norm(const NormTraits& traits, const Parameters& parameters, const std::string& prefix);
 
   void forward(ConstTensorView x_RD, TensorView y_RD, const NormStatistics& statistics,
                device::StreamRef stream) const;

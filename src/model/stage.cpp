@@ -248,7 +248,7 @@ void Stage::Impl::backward_block(int index, std::size_t i, WeightGradients when,
     if (again) {
       forward_block(index, i, {}, stream);
     } else if (recompute.kind == Recompute::Kind::selective) {
-      blocks[i].remake(now, kept, stream);
+      blocks[i].remake(now, kept, memory.scratch, memory.rotary_PH, stream);
     }
     blocks[i].backward(now, kept, mine.gradients[i].cut(now), memory.scratch, memory.rotary_PH,
                        mine.dresidual_RD.rows(0, now.residual.count), when, stream);

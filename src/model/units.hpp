@@ -63,7 +63,8 @@ class Block {
                ConstTensorView rotary_PH, TensorView output_RD, device::StreamRef stream) const;
 
   /// Makes norms, attention and activation again from the products of an earlier forward pass.
-  void remake(const Pass& pass, const BlockActivations& kept, device::StreamRef stream) const;
+  void remake(const Pass& pass, const BlockActivations& kept, const Scratch& scratch,
+              ConstTensorView rotary_PH, device::StreamRef stream) const;
 
   /// dresidual: gradient behind the block in, in front of it out. Uses up kept.up_NU (swiglu).
   void backward(const Pass& pass, const BlockActivations& kept, const ProductGradients& gradients,
@@ -83,6 +84,14 @@ class Block {
   };
   template <class Pointer>
   Fused<Pointer> split(Pointer qkv, DType dtype, const Pass& pass) const;
+  /// What attention reads of what is kept: with rotary positions turned in place.
+  Fused<const void*> attention_inputs(const Pass& pass, const BlockActivations& kept,
+                                      const Scratch& scratch, ConstTensorView rotary_PH,
+                                      device::StreamRef stream) const;
+  /// Of the gradients of attention_inputs() those of the product.
+  void backward_inputs(const Pass& pass, const BlockActivations& kept, const Scratch& scratch,
+                       ConstTensorView rotary_PH, const Fused<void*>& gradients,
+                       device::StreamRef stream) const;
   kernels::ConstHeads attended(ConstTensorView rows_NA, const Pass& pass) const;
   kernels::AttentionShape attention_shape(const Pass& pass) const;
   void rotate(const Fused<void*>& heads, const Pass& pass, ConstTensorView rotary_PH, bool inverse,
@@ -90,7 +99,8 @@ class Block {
 
   /// To who observes products: whose attention comes next.
   void say_where() const;
-  void attend(const Pass& pass, const BlockActivations& kept, device::StreamRef stream) const;
+  void attend(const Pass& pass, const BlockActivations& kept, const Scratch& scratch,
+              ConstTensorView rotary_PH, device::StreamRef stream) const;
   void activate(const BlockActivations& kept, device::StreamRef stream) const;
   /// The mlp's first product, and activate().
   void up_and_activate(ConstTensorView x_ND, const BlockActivations& kept,

@@ -39,8 +39,8 @@ struct TableRows {
   std::int64_t positions = 0;  ///< gpt2
 };
 
-/// Hugging Face: GPT2LMHeadModel; LlamaForCausalLM, and with qkv_bias Qwen2ForCausalLM. In the
-/// order of the model; without lm_head.weight when it is tied.
+/// Hugging Face: of the class that hf_config_json() names. In the order of the model; without
+/// lm_head.weight when it is tied.
 /// GPT-2's linear layers (Conv1D) are [in, out], with query, key and value side by side.
 /// @pre rows are at least the model's
 std::vector<ForeignTensor> hf_tensors(const model::Architecture& config, const TableRows& rows);
