@@ -113,7 +113,8 @@ void refuse_sliding_windows(const Members& members) {
   }
 }
 
-void read_llama(const Members& members, bool is_qwen2, HfModel& model) {
+void read_llama(const Members& members, std::string_view type, HfModel& model) {
+  const bool is_qwen2 = type == "qwen2";
   const std::string activation = members.text("hidden_act", "silu");
   if (activation != "silu" && activation != "swish") {
     members.not_computed("hidden_act", "silu");
@@ -128,6 +129,7 @@ void read_llama(const Members& members, bool is_qwen2, HfModel& model) {
   model::Architecture& config = model.config;
   set_family(config, model::Family::llama);
   config.attention.qkv_bias = is_qwen2;
+  config.attention.qk_norm = type == "qwen3";
   config.vocab = members.size("vocab_size");
   config.context = members.size("max_position_embeddings");
   config.hidden = members.size("hidden_size");
@@ -135,7 +137,9 @@ void read_llama(const Members& members, bool is_qwen2, HfModel& model) {
   config.attention.heads = members.size("num_attention_heads");
   config.attention.kv_heads =
       members.optional_size("num_key_value_heads").value_or(config.attention.heads);
-  config.attention.head_dim = members.optional_size("head_dim").value_or(0);
+  constexpr std::int64_t head_dim_of_qwen3 = 128;
+  config.attention.head_dim =
+      members.optional_size("head_dim").value_or(type == "qwen3" ? head_dim_of_qwen3 : 0);
   config.feed_forward.width = members.size("intermediate_size");
   config.norm.epsilon = members.number("rms_norm_eps", 1e-6);
   config.tie_embeddings = members.flag("tie_word_embeddings", false);
@@ -172,10 +176,10 @@ HfModel parse_hf_config(std::string_view text, const std::string& file_name) {
   const std::string type = members.text("model_type", "");
   if (type == "gpt2") {
     read_gpt2(members, model);
-  } else if (type == "llama" || type == "qwen2") {
-    read_llama(members, type == "qwen2", model);
+  } else if (type == "llama" || type == "qwen2" || type == "qwen3") {
+    read_llama(members, type, model);
   } else {
-    members.not_computed("model_type", "gpt2, llama and qwen2");
+    members.not_computed("model_type", "gpt2, llama, qwen2 and qwen3");
   }
   refuse_other_architectures(members, type);
   try {

@@ -9,6 +9,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <utility>
+
 namespace fourfold::interchange {
 namespace {
 
@@ -78,7 +80,11 @@ void add_rope(const model::Architecture& config, ordered_json& json) {
 }
 
 void add_llama(const model::Architecture& config, ordered_json& json) {
-  if (!config.attention.qkv_bias && config.hidden % config.attention.heads != 0) {
+  const bool is_qwen = config.attention.qkv_bias || config.attention.qk_norm;
+  if (config.attention.qkv_bias && config.attention.qk_norm) {
+    refuse("qkv_bias", 1, "Qwen3ForCausalLM, which has norms of queries and keys, has no biases");
+  }
+  if (!is_qwen && config.hidden % config.attention.heads != 0) {
     refuse(
         "heads", config.attention.heads,
         format_message("LlamaForCausalLM wants a divisor of hidden, {}, also with head_dim given",
@@ -95,11 +101,13 @@ void add_llama(const model::Architecture& config, ordered_json& json) {
   json["rms_norm_eps"] = config.norm.epsilon;
   add_rope(config, json);
   json["attention_dropout"] = 0.0;
-  if (config.attention.qkv_bias) {
+  if (is_qwen) {
     json["use_sliding_window"] = false;
   } else {
-    json["attention_bias"] = false;
     json["mlp_bias"] = false;
+  }
+  if (!config.attention.qkv_bias) {
+    json["attention_bias"] = false;
   }
 }
 
@@ -108,6 +116,16 @@ void add_special(const SpecialTokens& special, ordered_json& json) {
   json["eos_token_id"] = special.eos.empty()       ? ordered_json(nullptr)
                          : special.eos.size() == 1 ? ordered_json(special.eos.front())
                                                    : ordered_json(special.eos);
+}
+
+/// model_type and the class that reads it.
+std::pair<const char*, const char*> type_and_class(const model::Architecture& config) {
+  if (family_of(config) == model::Family::gpt2) {
+    return {"gpt2", "GPT2LMHeadModel"};
+  }
+  return config.attention.qk_norm    ? std::pair{"qwen3", "Qwen3ForCausalLM"}
+         : config.attention.qkv_bias ? std::pair{"qwen2", "Qwen2ForCausalLM"}
+                                     : std::pair{"llama", "LlamaForCausalLM"};
 }
 
 }  // namespace
@@ -123,10 +141,9 @@ std::string hf_config_json(const model::Architecture& config, std::int64_t vocab
   FOURFOLD_EXPECT(vocab_rows >= config.vocab);
   const bool is_gpt2 = family_of(config) == model::Family::gpt2;
   ordered_json json;
-  json["architectures"] = {is_gpt2                     ? "GPT2LMHeadModel"
-                           : config.attention.qkv_bias ? "Qwen2ForCausalLM"
-                                                       : "LlamaForCausalLM"};
-  json["model_type"] = is_gpt2 ? "gpt2" : config.attention.qkv_bias ? "qwen2" : "llama";
+  const auto [type, class_name] = type_and_class(config);
+  json["architectures"] = {class_name};
+  json["model_type"] = type;
   json["vocab_size"] = vocab_rows;
   is_gpt2 ? add_gpt2(config, json) : add_llama(config, json);
   json["initializer_range"] = 0.02;

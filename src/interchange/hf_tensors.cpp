@@ -57,6 +57,11 @@ class Table {
           same(theirs_linear + "bias", ours_linear + "bias", {out});
         }
       }
+      if (config_.attention.qk_norm) {
+        for (const char* const which : {"q_norm.weight", "k_norm.weight"}) {
+          same(theirs + "self_attn." + which, ours + "attn." + which, {config_.attention.head_dim});
+        }
+      }
       same(theirs + "self_attn.o_proj.weight", ours + "attn.o_proj.weight", {hidden, query_});
       same(theirs + "post_attention_layernorm.weight", ours + "mlp_norm.weight", {hidden});
       same(theirs + "mlp.gate_proj.weight", ours + "mlp.gate_proj.weight",

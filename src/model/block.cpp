@@ -60,6 +60,11 @@ Block::Block(const StageShape& shape, int layer, const Parameters& parameters, S
       up_(first_mlp_product(parameters, gated_, layer, seams)),
       down_(parameters, {prefix(layer, "mlp.down_proj")}, seams),
       seams_(seams) {
+  if (shape.config.attention.qk_norm) {
+    const NormTraits traits{NormTraits::Kind::rms, shape.config.norm.epsilon};
+    q_norm_.emplace(traits, parameters, prefix(layer, "attn.q_norm"));
+    k_norm_.emplace(traits, parameters, prefix(layer, "attn.k_norm"));
+  }
   FOURFOLD_EXPECT(qkv_.out_features() == shape.qkv_features());
   FOURFOLD_EXPECT(up_.out_features() == shape.up_features());
 }
@@ -79,17 +84,81 @@ Block::Fused<Pointer> Block::split(Pointer qkv, DType dtype, const Pass& pass) c
   return {heads_from(0), heads_from(k_first), heads_from(v_first)};
 }
 
-Block::Fused<const void*> Block::attention_inputs(const Pass& pass, const BlockActivations& kept,
-                                                  const Scratch& /*scratch*/,
-                                                  ConstTensorView /*rotary_PH*/,
-                                                  device::StreamRef /*stream*/) const {
-  return split<const void*>(kept.qkv_NQ.data(), kept.qkv_NQ.dtype(), pass);
+std::array<Block::NormedHeads, 2> Block::normed_heads(const Fused<void*>& product) const {
+  return {NormedHeads{*q_norm_, product.q, sizes_.heads, 0},
+          NormedHeads{*k_norm_, product.k, sizes_.kv_heads, sizes_.heads}};
 }
 
-void Block::backward_inputs(const Pass& pass, const BlockActivations& /*kept*/,
-                            const Scratch& /*scratch*/, ConstTensorView rotary_PH,
-                            const Fused<void*>& gradients, device::StreamRef stream) const {
+TensorView Block::rows_of(const NormedHeads& heads, TensorView memory, std::int64_t first_head,
+                          const Pass& pass) const {
+  const std::int64_t first = pass.rows * first_head * head_dim_;
+  const std::int64_t count = pass.rows * heads.heads;
+  return memory.rows(first, count * head_dim_).reshape(Shape{count, head_dim_});
+}
+
+kernels::Heads Block::dense(const NormedHeads& heads, const TensorView& rows,
+                            const Pass& pass) const {
+  const std::int64_t row = heads.heads * head_dim_;
+  return {rows.data(), rows.dtype(), pass.tokens * row, row};
+}
+
+kernels::HeadRows Block::sizes_of(const NormedHeads& heads, const Pass& pass) const {
+  return {pass.sequences, pass.tokens, heads.heads * head_dim_};
+}
+
+TensorView Block::rstd_of(const NormedHeads& heads, const Scratch& scratch,
+                          const Pass& pass) const {
+  return scratch.rstd.rows(pass.rows * heads.first_head, pass.rows * heads.heads);
+}
+
+Block::Fused<const void*> Block::attention_inputs(const Pass& pass, const BlockActivations& kept,
+                                                  const Scratch& scratch, ConstTensorView rotary_PH,
+                                                  device::StreamRef stream) const {
+  const auto read = [](const kernels::Heads& heads) {
+    return kernels::ConstHeads{heads.data, heads.dtype, heads.batch_stride, heads.token_stride};
+  };
+  Fused<void*> inputs = split(kept.qkv_NQ.data(), kept.qkv_NQ.dtype(), pass);
+  if (q_norm_) {
+    const std::array<NormedHeads, 2> both = normed_heads(inputs);
+    for (const NormedHeads& one : both) {
+      const TensorView plain = rows_of(one, scratch.plain, 0, pass);
+      kernels::copy_heads(sizes_of(one, pass), read(one.product), dense(one, plain, pass), stream);
+      const TensorView normed = rows_of(one, scratch.normed, one.first_head, pass);
+      one.norm.forward(plain, normed, {.mean_R = {}, .rstd_R = rstd_of(one, scratch, pass)},
+                       stream);
+      (one.first_head == 0 ? inputs.q : inputs.k) = dense(one, normed, pass);
+    }
+    rotate(inputs, pass, rotary_PH, false, stream);
+  }
+  return {read(inputs.q), read(inputs.k), read(inputs.v)};
+}
+
+void Block::backward_inputs(const Pass& pass, const BlockActivations& kept, const Scratch& scratch,
+                            ConstTensorView rotary_PH, const Fused<void*>& gradients,
+                            device::StreamRef stream) const {
   rotate(gradients, pass, rotary_PH, true, stream);
+  if (!q_norm_) {
+    return;
+  }
+  const auto products = normed_heads(split(kept.qkv_NQ.data(), kept.qkv_NQ.dtype(), pass));
+  const auto both = normed_heads(gradients);
+  for (std::size_t i = 0; i < both.size(); ++i) {
+    const NormedHeads& one = both[i];
+    const kernels::HeadRows sizes = sizes_of(one, pass);
+    const TensorView plain = rows_of(one, scratch.plain, 0, pass);
+    const TensorView dnormed = rows_of(one, scratch.normed, one.first_head, pass);
+    const TensorView dplain = scratch.partial(plain.dim(0), head_dim_);
+    const auto copy = [&](const kernels::Heads& from, const kernels::Heads& to) {
+      kernels::copy_heads(sizes, {from.data, from.dtype, from.batch_stride, from.token_stride}, to,
+                          stream);
+    };
+    copy(products[i].product, dense(one, plain, pass));
+    copy(one.product, dense(one, dnormed, pass));
+    device::zero(dplain.data(), dplain.bytes(), stream);
+    one.norm.backward(dnormed, plain, {.mean_R = {}, .rstd_R = rstd_of(one, scratch, pass)}, dplain,
+                      stream);
+    copy(dense(one, dplain, pass), one.product);
+  }
 }
 
 kernels::ConstHeads Block::attended(ConstTensorView rows_NA, const Pass& pass) const {
@@ -184,7 +253,9 @@ void Block::forward(const Pass& pass, const BlockActivations& kept, const Scratc
                     device::StreamRef stream) const {
   attn_norm_.forward(kept.input_RD, kept.attn_norm_RD, kept.attn_statistics, stream);
   qkv_.forward(seams_.gather_rows(kept.attn_norm_RD, pass.rows, stream), kept.qkv_NQ, true, stream);
-  rotate(split(kept.qkv_NQ.data(), kept.qkv_NQ.dtype(), pass), pass, rotary_PH, false, stream);
+  if (!q_norm_) {
+    rotate(split(kept.qkv_NQ.data(), kept.qkv_NQ.dtype(), pass), pass, rotary_PH, false, stream);
+  }
   attend(pass, kept, scratch, rotary_PH, stream);
   add_attention(pass, kept, scratch, stream);
 

@@ -80,6 +80,12 @@ class Table {
                               .fused_with_previous = true};
     linear(prefix + "attn.k_proj", key, config_.hidden, shared);
     linear(prefix + "attn.v_proj", key, config_.hidden, shared);
+    if (config_.attention.qk_norm) {
+      for (const char* const which : {"attn.q_norm.weight", "attn.k_norm.weight"}) {
+        specs_.push_back(vector(prefix + which, config_.attention.head_dim, Init::ones));
+        specs_.back().partial = PartialGradient::over_heads;
+      }
+    }
     linear(prefix + "attn.o_proj", config_.hidden, query,
            {.bias = config_.biases, .cut = query_heads(1), .init_std = residual_std_});
     norm(prefix + "mlp_norm");

@@ -276,6 +276,12 @@ class Planner {
     const std::int64_t hidden_size = shape_.config.hidden;
     const bool all_rows = shape_.residual_rows == rows;
     Scratch result;
+    if (shape_.config.attention.qk_norm && blocks() > 0) {
+      const std::int64_t heads = shape_.sizes.heads + shape_.sizes.kv_heads;
+      result.plain = workspace(rows * shape_.attended_features());
+      result.normed = workspace(rows * heads * shape_.config.attention.head_dim);
+      result.rstd = arena_.take(MemoryUse::workspace, DType::f32, Shape{rows * heads});
+    }
     if (!shape_.trains() && all_rows) {
       return result;
     }

@@ -144,6 +144,11 @@ struct Scratch {
   TensorView summed_RD;   ///< the same memory as partial when R = N
   TensorView delta_NM;    ///< f32
   TensorView sums;        ///< f32, of input gradients in 16 bits that tiles add up to; or absent
+  /// qk_norm: queries of one block, or keys, as the product makes them, [N, A]; behind the norm and
+  /// turned, first all queries, then all keys; f32 per query head, then per key head. Else absent.
+  TensorView plain;
+  TensorView normed;
+  TensorView rstd;
 
   TensorView partial(std::int64_t rows, std::int64_t features) const;
 };

@@ -11,8 +11,10 @@
 #include "stage_memory.hpp"
 
 #include <fourfold/kernels/attention.hpp>
+#include <fourfold/kernels/copy_heads.hpp>
 #include <fourfold/model/seams.hpp>
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -84,7 +86,8 @@ class Block {
   };
   template <class Pointer>
   Fused<Pointer> split(Pointer qkv, DType dtype, const Pass& pass) const;
-  /// What attention reads of what is kept: with rotary positions turned in place.
+  /// What attention reads of what is kept, where rotary positions are turned in place; with qk_norm
+  /// queries and keys are normed and turned in the scratch memory, whenever they are needed.
   Fused<const void*> attention_inputs(const Pass& pass, const BlockActivations& kept,
                                       const Scratch& scratch, ConstTensorView rotary_PH,
                                       device::StreamRef stream) const;
@@ -92,6 +95,20 @@ class Block {
   void backward_inputs(const Pass& pass, const BlockActivations& kept, const Scratch& scratch,
                        ConstTensorView rotary_PH, const Fused<void*>& gradients,
                        device::StreamRef stream) const;
+  /// Queries, or keys, of a block with qk_norm: where they are and which norm they pass.
+  struct NormedHeads {
+    const Norm& norm;
+    kernels::Heads product;  ///< in the fused product, or in its gradient
+    std::int64_t heads;
+    std::int64_t first_head;  ///< in Scratch::normed and Scratch::rstd
+  };
+  std::array<NormedHeads, 2> normed_heads(const Fused<void*>& product) const;
+  /// Rows of heads close together, [N * heads, H], in `memory` from that head on.
+  TensorView rows_of(const NormedHeads& heads, TensorView memory, std::int64_t first_head,
+                     const Pass& pass) const;
+  kernels::Heads dense(const NormedHeads& heads, const TensorView& rows, const Pass& pass) const;
+  kernels::HeadRows sizes_of(const NormedHeads& heads, const Pass& pass) const;
+  TensorView rstd_of(const NormedHeads& heads, const Scratch& scratch, const Pass& pass) const;
   kernels::ConstHeads attended(ConstTensorView rows_NA, const Pass& pass) const;
   kernels::AttentionShape attention_shape(const Pass& pass) const;
   void rotate(const Fused<void*>& heads, const Pass& pass, ConstTensorView rotary_PH, bool inverse,
@@ -140,6 +157,8 @@ class Block {
   std::int64_t head_dim_;
   Norm attn_norm_;
   Linear qkv_;
+  std::optional<Norm> q_norm_;  ///< with qk_norm
+  std::optional<Norm> k_norm_;
   Linear out_;
   Norm mlp_norm_;
   Linear up_;

@@ -163,6 +163,12 @@ std::vector<RunKey> detail_keys() {
        .relevance = llama,
        .on_resume = impossible},
       {.table = table,
+       .name = "qk_norm",
+       .field = member(&Architecture::attention, &AttentionTraits::qk_norm),
+       .meaning = "RMS norms of the queries and keys of each head, as Qwen 3 has them.",
+       .relevance = llama,
+       .on_resume = impossible},
+      {.table = table,
        .name = "dropout",
        .field = member(&Architecture::dropout),
        .meaning =

@@ -42,6 +42,7 @@ model::Architecture read_model(const json& document) {
   config.norm.epsilon = document.value("norm_epsilon", config.norm.epsilon);
   config.positions.rope_theta = document.value("rope_theta", config.positions.rope_theta);
   config.attention.qkv_bias = document.value("qkv_bias", config.attention.qkv_bias);
+  config.attention.qk_norm = document.value("qk_norm", config.attention.qk_norm);
   if (document.contains("rope_scaling")) {
     config.positions.rope_scaling = read_scaling(document.at("rope_scaling"));
   }

@@ -56,6 +56,10 @@ CASES = {
         model=dict(family="llama", layers=2, hidden=18, heads=9, kv_heads=3, head_dim=2, ffn=27, vocab=35, context=16,
                    tie_embeddings=True, qkv_bias=True),
         sequences=3, tokens=5),
+    "llama_qk_norm": dict(
+        model=dict(family="llama", layers=2, hidden=24, heads=6, kv_heads=2, head_dim=6, ffn=27, vocab=37, context=16,
+                   tie_embeddings=False, qk_norm=True, norm_epsilon=1e-4),
+        sequences=3, tokens=9),
 }
 
 
@@ -134,6 +138,8 @@ def llama(m):
         tie_word_embeddings=m["tie_embeddings"], bos_token_id=None, eos_token_id=None, attn_implementation="eager")
     if m.get("qkv_bias"):  # Qwen 2 is a Llama with these biases
         return transformers.Qwen2ForCausalLM(transformers.Qwen2Config(**shared))
+    if m.get("qk_norm"):  # and Qwen 3 one with these norms
+        return transformers.Qwen3ForCausalLM(transformers.Qwen3Config(**shared, attention_bias=False))
     return transformers.LlamaForCausalLM(transformers.LlamaConfig(**shared, attention_bias=False, mlp_bias=False))
 
 
@@ -170,6 +176,9 @@ def views(m, net):
                 put(f"layers.{i}.attn.{which}_proj.weight", f"model.layers.{i}.self_attn.{which}_proj.weight")
                 if m.get("qkv_bias") and which != "o":
                     put(f"layers.{i}.attn.{which}_proj.bias", f"model.layers.{i}.self_attn.{which}_proj.bias")
+            if m.get("qk_norm"):
+                for which in "qk":
+                    put(f"layers.{i}.attn.{which}_norm.weight", f"model.layers.{i}.self_attn.{which}_norm.weight")
             put(f"layers.{i}.mlp_norm.weight", f"model.layers.{i}.post_attention_layernorm.weight")
             for which in ("gate", "up", "down"):
                 put(f"layers.{i}.mlp.{which}_proj.weight", f"model.layers.{i}.mlp.{which}_proj.weight")

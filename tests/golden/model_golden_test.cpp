@@ -193,7 +193,7 @@ std::string golden_folder() {
 GoldenCase each_case() {
   const std::string name =
       GENERATE("gpt2_odd_heads", "gpt2_untied", "gpt2_one_layer", "llama_grouped", "llama_scaled",
-               "llama_linear", "llama_qkv_bias");
+               "llama_linear", "llama_qkv_bias", "llama_qk_norm");
   INFO(name);
   UNSCOPED_INFO(name);
   return fourfold::golden::read_golden_case(golden_folder(), name);

@@ -61,7 +61,11 @@ TEST_CASE("Hugging Face's tensors hold every parameter once") {
   model::Architecture config =
       GENERATE(fourfold::harness::gpt2_model(), fourfold::harness::llama_model());
   config.tie_embeddings = GENERATE(false, true);
-  config.attention.qkv_bias = family_of(config) == model::Family::llama && GENERATE(false, true);
+  if (family_of(config) == model::Family::llama) {
+    const int kind = GENERATE(0, 1, 2);
+    config.attention.qkv_bias = kind == 1;
+    config.attention.qk_norm = kind == 2;
+  }
   const bool has_positions = family_of(config) == model::Family::gpt2;
   const std::int64_t tables = config.tie_embeddings ? 1 : 2;
   check_covers(config, interchange::hf_tensors(config, {.vocab = 131, .positions = 11}), 0);

@@ -94,6 +94,7 @@ TEST_CASE("the models of make_goldens.py, as transformers 5 describes them") {
   CHECK(golden("llama_linear").positions.rope_scaling.kind == RopeScaling::Kind::linear);
   CHECK(golden("llama_linear").positions.rope_scaling.factor == 2.5);
   CHECK(golden("llama_qkv_bias").attention.qkv_bias);
+  CHECK(golden("llama_qk_norm").attention.qk_norm);
 }
 
 TEST_CASE("config.json of the models of the world, as transformers 4 wrote them") {
@@ -125,7 +126,9 @@ TEST_CASE("what is written is read back as the same model") {
   config.norm.epsilon = 3e-6;
   if (family_of(config) == Family::llama) {
     config.positions.rope_theta = 1234.5;
-    config.attention.qkv_bias = GENERATE(false, true);
+    const int kind = GENERATE(0, 1, 2);
+    config.attention.qkv_bias = kind == 1;
+    config.attention.qk_norm = kind == 2;
     config.positions.rope_scaling.kind =
         GENERATE(RopeScaling::Kind::none, RopeScaling::Kind::linear, RopeScaling::Kind::llama3);
     config.positions.rope_scaling.factor =

@@ -57,8 +57,9 @@ std::vector<std::byte> bytes_of(const StoredArray& array) {
 }  // namespace
 
 TEST_CASE("transformers' models: every element comes to its place and goes back") {
-  const Case golden_case = GENERATE(Case{"gpt2_odd_heads", 1000}, Case{"gpt2_untied", 1001},
-                                    Case{"llama_grouped", 1003}, Case{"llama_qkv_bias", 1006});
+  const Case golden_case =
+      GENERATE(Case{"gpt2_odd_heads", 1000}, Case{"gpt2_untied", 1001}, Case{"llama_grouped", 1003},
+               Case{"llama_qkv_bias", 1006}, Case{"llama_qk_norm", 1007});
   INFO(golden_case.name);
   const ForeignModel imported = interchange::open_hf(golden(golden_case.name), {});
   for (const model::ParameterSpec& spec : model::parameter_table(imported.config)) {

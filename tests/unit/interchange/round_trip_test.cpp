@@ -76,7 +76,11 @@ TEST_CASE("what is exported to Hugging Face's format comes back") {
   model::Architecture config =
       GENERATE(fourfold::harness::gpt2_model(), fourfold::harness::llama_model());
   config.tie_embeddings = GENERATE(false, true);
-  config.attention.qkv_bias = family_of(config) == model::Family::llama && GENERATE(false, true);
+  if (family_of(config) == model::Family::llama) {
+    const int kind = GENERATE(0, 1, 2);
+    config.attention.qkv_bias = kind == 1;
+    config.attention.qk_norm = kind == 2;
+  }
   const ScratchFolder scratch;
   CountedWeights weights(config);
   const std::filesystem::path path = scratch / "model";

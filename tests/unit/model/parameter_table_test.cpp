@@ -96,6 +96,19 @@ TEST_CASE("an untied Llama has these parameters, with these shapes", "[parameter
   Architecture qwen = small(Family::llama);
   qwen.attention.qkv_bias = true;
   CHECK(model::parameter_table(qwen).size() == table.size() + 3);
+  Architecture normed = small(Family::llama);
+  normed.attention.qk_norm = true;
+  const auto with_norms = model::parameter_table(normed);
+  CHECK(with_norms.size() == table.size() + 2);
+  for (const char* const name : {"layers.0.attn.q_norm.weight", "layers.0.attn.k_norm.weight"}) {
+    const ParameterSpec& spec = find(with_norms, name);
+    CHECK(spec.shape == Shape{4});
+    CHECK(spec.is_vector());
+    CHECK(spec.init == Init::ones);
+    CHECK_FALSE(spec.decay);
+    CHECK_FALSE(spec.cut);  // all heads of a model have the same
+    CHECK(spec.partial == model::PartialGradient::over_heads);  // whatever rows a rank has
+  }
 }
 
 TEST_CASE("matrices decay, norms and biases do not", "[parameter_table]") {

@@ -6,6 +6,7 @@
 #include "mesh_traces.hpp"
 #include "tiny_run.hpp"
 
+#include <fourfold/train/mesh_verification.hpp>
 #include <fourfold/train/resolved_run.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -35,14 +36,19 @@ Options model_options(const std::string& family) {
   return options;
 }
 
-test::MeshTrace trace(const TinyRun& tiny, const std::string& family, const comm::MeshShape& mesh,
-                      const Options& more = {}) {
+train::RunOnMesh run_on(const TinyRun& tiny, const std::string& family, const comm::MeshShape& mesh,
+                        const Options& more = {}) {
   Options options = model_options(family);
   options.insert(options.end(),
                  {fmt::format("mesh.pp={}", mesh.pp), fmt::format("mesh.dp={}", mesh.dp),
                   fmt::format("mesh.cp={}", mesh.cp), fmt::format("mesh.tp={}", mesh.tp)});
   options.insert(options.end(), more.begin(), more.end());
-  return test::trace_mesh(tiny.config(steps, "none", options).config, mesh, steps);
+  return {mesh.str(), tiny.config(steps, "none", options).config, mesh};
+}
+
+test::MeshTrace trace(const TinyRun& tiny, const std::string& family, const comm::MeshShape& mesh,
+                      const Options& more = {}) {
+  return test::trace_mesh(run_on(tiny, family, mesh, more).config, mesh, steps);
 }
 
 void check_against(const test::MeshTrace& reference, const test::MeshTrace& other) {
@@ -113,6 +119,37 @@ TEST_CASE("every mesh of up to eight ranks computes what one rank does", "[matri
     }
   }
   CHECK(compared == 62);  // 1 + 4 + 4 + 10 + 4 + 16 + 4 + 20 ways to write 1 .. 8, less the first
+}
+
+TEST_CASE("norms of queries and keys are those of one rank on every axis", "[matrix]") {
+  const TinyRun tiny("llama");
+  const Options normed{"model.qk_norm=true"};
+  const train::RunOnMesh one = run_on(tiny, "llama", {}, normed);
+  const std::vector<std::pair<comm::MeshShape, Options>> cases{
+      {{.tp = 2}, {"mesh.sequence_parallel=false"}},  // each rank has all rows, and its own heads
+      {{.tp = 4}, {}},                                // two ranks share a key/value head
+      {{.cp = 2}, {"mesh.context_mode=ulysses"}},
+      {{.cp = 2}, {"mesh.context_mode=ring"}},
+      {{.cp = 2, .tp = 2}, {"train.recompute=selective"}},
+      {{.pp = 2}, {"mesh.schedule=zb-v", "train.recompute=full"}},
+      {{.pp = 2, .tp = 2}, {"offload.activations=cpu"}},
+      {{.dp = 2}, {"mesh.zero=3", "mesh.tile_linear=2"}},
+      {{}, {"train.recompute=selective"}},
+  };
+  for (const auto& [mesh, more] : cases) {
+    Options options = normed;
+    options.insert(options.end(), more.begin(), more.end());
+    CAPTURE(mesh.str(), more);
+    // Each step from the same weights: four weights of a norm, whose gradient all but cancels in
+    // some steps, show how far AdamW carries rounding from one step into the next.
+    const train::MeshComparison result =
+        train::compare_meshes(one, run_on(tiny, "llama", mesh, options), steps, {});
+    CAPTURE(result.largest.gradient, result.largest.rounding);
+    CHECK(result.first_difference.value_or("") == "");
+    CHECK(result.steps == steps);
+    CHECK(result.largest.loss <= 1e-6);
+    CHECK(result.largest.gradient <= 1e-5);
+  }
 }
 
 TEST_CASE("every schedule computes what one rank does", "[matrix]") {

@@ -47,6 +47,9 @@ struct AttentionTraits {
   std::int64_t kv_heads = 0;  ///< 0: heads. Fewer than heads: grouped-query attention
   std::int64_t head_dim = 0;  ///< 0: hidden / heads
   bool qkv_bias = false;      ///< of q_proj, k_proj, v_proj, where a model has no biases else
+  /// Queries and keys of each head pass an RMS norm with weights of their own, [head_dim], in front
+  /// of rotary positions.
+  bool qk_norm = false;
   friend bool operator==(const AttentionTraits&, const AttentionTraits&) = default;
 };
 

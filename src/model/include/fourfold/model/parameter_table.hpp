@@ -10,6 +10,7 @@
 ///   layers.N.attn_norm.weight     [hidden]                 .bias: layer_norm
 ///   layers.N.attn.q_proj.weight   [heads * head_dim, hidden]     .bias: has_qkv_bias()
 ///   layers.N.attn.{k,v}_proj.weight  [kv_heads * head_dim, hidden]  likewise
+///   layers.N.attn.{q,k}_norm.weight  [head_dim]            qk_norm
 ///   layers.N.attn.o_proj.weight   [hidden, heads * head_dim]     .bias: biases
 ///   layers.N.mlp_norm.weight      [hidden]                 .bias: layer_norm
 ///   layers.N.mlp.gate_proj.weight [ffn, hidden]            gated
