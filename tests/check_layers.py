@@ -33,7 +33,7 @@ FOLDER_ARROWS = {
     },
     "src/data": {"unicode": [], "dataset": [], "tokenizer": ["unicode"], "prepare": ["tokenizer", "dataset"]},
 }
-HEADERS_ALONE = {"io": {"no_room": "disk", "text_file": "foreign", "checkpoint": "format", "save_request": "format"}}
+HEADERS_ALONE = {"io": {"no_room": "disk", "text_file": "foreign", "checkpoint": "format", "save_request": "format", "tensor_state": "format"}}
 # Third-party header -> the files that may include it (tests and benchmarks may too, to compare against).
 DOORS = {
     r"mpi\.h$": r"^(src/comm|io)/(?!include/)", r"hdf5\w*\.h$|H5\w+\.h$": r"^io/(?!include/)",

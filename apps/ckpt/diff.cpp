@@ -50,9 +50,9 @@ void print(io::TensorState state, const std::vector<io::TensorDifference>& tenso
     return std::ranges::all_of(tensors, [&](const auto& tensor) { return tensor.kind == kind; });
   };
   if (tensors.empty()) {
-    program::print("{}  equal, bit for bit ({} tensors)\n", io::name(state), held);
+    program::print("{}  equal, bit for bit ({} tensors)\n", state.name(), held);
   } else if (tensors.size() > 1 && (are_all(Kind::only_in_a) || are_all(Kind::only_in_b))) {
-    program::print("{}  only in {} ({} tensors)\n", io::name(state),
+    program::print("{}  only in {} ({} tensors)\n", state.name(),
                    are_all(Kind::only_in_a) ? "A" : "B", tensors.size());
   } else {
     for (const io::TensorDifference& tensor : tensors) {

@@ -27,7 +27,7 @@ using telemetry::bytes_text;
 std::string states_text(const io::Checkpoint& checkpoint) {
   std::map<std::string_view, int> counts;
   for (const io::StoredTensor& tensor : checkpoint.tensors()) {
-    ++counts[name(tensor.id.state)];
+    ++counts[tensor.id.state.name()];
   }
   std::vector<std::string> parts;
   for (const auto& [state, count] : counts) {

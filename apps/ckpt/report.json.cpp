@@ -70,7 +70,7 @@ ordered_json tensor_of(const io::Checkpoint& checkpoint, const io::StoredTensor&
                      {"bytes", box.bytes}});
   }
   return {{"name", tensor.id.name},
-          {"state", name(tensor.id.state)},
+          {"state", tensor.id.state.name()},
           {"dtype", name(tensor.dtype)},
           {"shape", numbers(tensor.shape)},
           {"bytes", io::payload_bytes(tensor)},
@@ -104,7 +104,7 @@ std::string_view text_of(io::TensorDifference::Kind kind) {
 
 ordered_json difference_of(const io::TensorDifference& tensor) {
   ordered_json object{{"name", tensor.id.name},
-                      {"state", name(tensor.id.state)},
+                      {"state", tensor.id.state.name()},
                       {"difference", text_of(tensor.kind)}};
   if (!tensor.detail.empty()) {
     object["detail"] = tensor.detail;

@@ -53,13 +53,12 @@ void with_ranks(const std::function<void(comm::Communicator&)>& work) {
   work(mpi.world());
 }
 
-/// The kinds of state that the checkpoint has.
-std::vector<io::TensorState> states_of(const io::Checkpoint& checkpoint) {
-  std::set<io::TensorState> states;
+std::vector<io::TensorId> tensors_of(const io::Checkpoint& checkpoint) {
+  std::vector<io::TensorId> tensors;
   for (const io::StoredTensor& tensor : checkpoint.tensors()) {
-    states.insert(tensor.id.state);
+    tensors.push_back(tensor.id);
   }
-  return {states.begin(), states.end()};
+  return tensors;
 }
 
 /// Nothing may be lost on the way: the model of the run file has to have exactly these tensors.
@@ -89,7 +88,7 @@ void refuse_other_tensors(const io::Checkpoint& checkpoint,
 /// What is wrong with the mesh was written after --to here.
 train::TargetMesh target_of(const io::Checkpoint& checkpoint, const std::string& mesh) {
   try {
-    return train::target_mesh(train::saved_config(checkpoint), mesh, states_of(checkpoint));
+    return train::target_mesh(train::saved_config(checkpoint), mesh, tensors_of(checkpoint));
   } catch (const UserError& error) {
     throw UserError(error.code(), format_message("--to {}: {}", mesh, MadeLines{error.what()}),
                     error.where());

@@ -29,9 +29,8 @@ struct Save {
   std::int64_t most_of_rank_bytes = 0;
 };
 
-Save save_of(const train::ResolvedRun& run, const train::RankPlan& plan) {
-  const auto layouts =
-      train::state_layouts(run.config.model, run.layout, run.mesh, run.zero, plan.states);
+Save save_of(const train::ResolvedRun& run) {
+  const auto layouts = train::state_layouts(run, train::saved_tensors(run));
   const auto bytes = io::plan_save(layouts, static_cast<int>(run.mesh.ranks())).bytes_of_rank;
   return {.bytes = std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0}),
           .most_of_rank_bytes = std::ranges::max(bytes)};
@@ -122,7 +121,7 @@ void plan(runfile::EffectiveConfig effective, int rank, int ranks, RunNeeds& nee
   const runfile::RunConfig& config = run.config;
   const bool takes_part = rank < mesh.ranks();
   const train::RankPlan plan = train::plan_rank(run, takes_part ? rank : 0);
-  save = save_of(run, plan);
+  save = save_of(run);
   if (!takes_part) {
     return;
   }

@@ -171,14 +171,13 @@ std::string image_text(const std::vector<train::RankPlan>& stages) {
 }
 
 /// What checkpoint.async and checkpoint.fast_dir take on the rank that writes most.
-std::string copy_text(const PlannedRun& run, const train::RankPlan& plan) {
+std::string copy_text(const PlannedRun& run) {
   const runfile::CheckpointConfig& config = run.config.checkpoint;
   if (!config.async && config.fast_dir.empty()) {
     return "";
   }
   const auto ranks = static_cast<int>(run.mesh.ranks());
-  const auto layouts =
-      train::state_layouts(run.config.model, run.layout, run.mesh, run.zero, plan.states);
+  const auto layouts = train::state_layouts(run, train::saved_tensors(run));
   const auto saved =
       static_cast<std::size_t>(std::ranges::max(io::plan_save(layouts, ranks).bytes_of_rank));
   std::string text;
@@ -269,7 +268,7 @@ std::string run_report(const PlannedRun& run) {
     text += stage_line(run, plan, unit);
   }
   return text + process_text(run.mesh.ranks()) + offload_text(run, stages) + image_text(stages) +
-         copy_text(run, stages.front());
+         copy_text(run);
 }
 
 std::string rank_report(const PlannedRun& run, std::int64_t rank) {

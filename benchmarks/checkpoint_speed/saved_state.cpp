@@ -5,14 +5,22 @@
 #include <fourfold/base/philox.hpp>
 #include <fourfold/model/presets.hpp>
 
-#include <array>
 #include <cstring>
+#include <vector>
 
 namespace fourfold::benchmarks {
 namespace {
 
-constexpr std::array states{io::TensorState::master, io::TensorState::exp_avg,
-                            io::TensorState::exp_avg_sq};
+/// What AdamW saves.
+std::vector<io::TensorId> tensors_of(const model::Architecture& config) {
+  std::vector<io::TensorId> tensors;
+  for (const model::ParameterSpec& spec : model::parameter_table(config)) {
+    for (const char* const state : {"master", "exp_avg", "exp_avg_sq"}) {
+      tensors.push_back({spec.name, io::TensorState(state)});
+    }
+  }
+  return tensors;
+}
 
 }  // namespace
 
@@ -37,7 +45,7 @@ runfile::RunConfig run_of(double state_gib) {
 }
 
 train::TargetMesh cut_for(const runfile::RunConfig& config, const std::string& mesh) {
-  return train::target_mesh(config, mesh, states);
+  return train::target_mesh(config, mesh, tensors_of(config.model));
 }
 
 HeldState::HeldState(const train::TargetMesh& target, int rank, bool filled) {

@@ -104,7 +104,8 @@ Result measure(const Options& options, runfile::StateTier where) {
   }
   reset_peak();
   Result result;
-  train::Optimizer optimizer({}, share, tier, options.buffer_mb, order);
+  train::Optimizer optimizer({.rules = train::rules_of({}), .buffer_mb = options.buffer_mb}, share,
+                             tier, order);
   share.initialise(1, {},
                    [&](const TensorView& values) { tier.release(values.data(), values.bytes()); });
   optimizer.update_weights_from_masters({});
@@ -112,7 +113,7 @@ Result measure(const Options& options, runfile::StateTier where) {
     const auto start = std::chrono::steady_clock::now();
     optimizer.begin_step();
     for (const std::size_t segment : order) {
-      optimizer.update(*share.find(segment), {.update = step + 1, .lr = 1e-3}, {});
+      optimizer.update(segment, {.update = step + 1, .lr = 1e-3}, {});
     }
     optimizer.settle();
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;

@@ -19,9 +19,6 @@
 namespace fourfold::io {
 namespace {
 
-constexpr std::array<std::string_view, 7> state_names = {
-    "weight", "master", "exp_avg", "exp_avg_sq", "momentum", "error_feedback", "outer_momentum"};
-
 [[noreturn]] void bad_layout(const TensorLayout& layout, const std::string& why) {
   throw UserError(ExitCode::internal,
                   format_message("checkpoint plan: tensor {} {}", layout.id.str(), why));
@@ -94,20 +91,8 @@ bool is_tensor_name(std::string_view name) noexcept {
          });
 }
 
-std::string_view name(TensorState state) noexcept {
-  return state_names[static_cast<std::size_t>(state)];
-}
-
-std::optional<TensorState> tensor_state_from_name(std::string_view text) noexcept {
-  const auto* const found = std::find(state_names.begin(), state_names.end(), text);
-  if (found == state_names.end()) {
-    return std::nullopt;
-  }
-  return static_cast<TensorState>(found - state_names.begin());
-}
-
 std::string TensorId::str() const {
-  return fmt::format("{}/{}", name, io::name(state));
+  return fmt::format("{}/{}", name, state.name());
 }
 
 RankSet::RankSet(int first, std::span<const Axis> axes) : first_(first) {

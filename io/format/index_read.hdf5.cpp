@@ -31,7 +31,7 @@ void read_tensors(TableReader& reader, Index& index) {
   const auto shapes = reader.column<Dims>("/tensors/shape", count);
   const auto digests = reader.column<std::array<std::uint64_t, 2>>("/tensors/digest", count);
   for (std::size_t row = 0; row < count && !reader.defect(); ++row) {
-    const auto state = tensor_state_from_name(states[row]);
+    const auto state = TensorState::from_name(states[row]);
     const auto dtype = dtype_from_name(dtypes[row]);
     const bool rank_fits = ranks[row] >= 0 && ranks[row] <= std::int64_t{Shape::max_rank};
     if (!state || !dtype || !rank_fits) {

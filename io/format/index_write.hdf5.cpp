@@ -69,7 +69,7 @@ void write_tables(hid_t file, const Manifest& manifest, const Index& index) {
   write_text_column(file, "/tensors/name", tensors,
                     [](const StoredTensor& t) -> std::string_view { return t.id.name; });
   write_text_column(file, "/tensors/state", tensors,
-                    [](const StoredTensor& t) { return name(t.id.state); });
+                    [](const StoredTensor& t) { return t.id.state.name(); });
   write_text_column(file, "/tensors/dtype", tensors,
                     [](const StoredTensor& t) { return name(t.dtype); });
   write_column(file, "/tensors/rank", tensors,

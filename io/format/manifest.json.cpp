@@ -114,7 +114,7 @@ void read_digests(Reader& reader, const Json& json, Manifest& manifest) {
   }
   for (const auto& [key, value] : digests.items()) {
     const std::size_t slash = key.rfind('/');
-    const auto state = tensor_state_from_name(
+    const auto state = TensorState::from_name(
         slash == std::string::npos ? std::string_view() : std::string_view(key).substr(slash + 1));
     const auto digest = Digest::from_text(value.is_string() ? value.get<std::string>() : "");
     if (!state || !digest) {

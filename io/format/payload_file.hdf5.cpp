@@ -39,7 +39,7 @@ void write_extents(hid_t file, std::span<PayloadDataset> datasets) {
     h5::write_attribute(dataset.get(), "global_shape", values_of(wanted.global_shape));
     h5::write_attribute(dataset.get(), "offset", values_of(wanted.box.offset));
     h5::write_attribute(dataset.get(), "dtype", name(wanted.dtype));
-    h5::write_attribute(dataset.get(), "state", name(wanted.state));
+    h5::write_attribute(dataset.get(), "state", wanted.state.name());
     h5::write_attribute(dataset.get(), "first_chunk", {&first_chunk, 1});
     wanted.byte_offset = h5::offset_of(dataset.get());
   }
@@ -53,7 +53,7 @@ void write_empty_tensors(hid_t file, std::span<const StoredTensor> tensors) {
     const h5::Id group = h5::own(H5Gopen2(file, path.c_str(), H5P_DEFAULT), "H5Gopen2");
     h5::write_attribute(group.get(), "global_shape", values_of(tensor.shape));
     h5::write_attribute(group.get(), "dtype", name(tensor.dtype));
-    h5::write_attribute(group.get(), "state", name(tensor.id.state));
+    h5::write_attribute(group.get(), "state", tensor.id.state.name());
   }
 }
 

@@ -50,7 +50,7 @@ Shape read_shape(TableReader& reader, const std::string& path, const char* attri
 StoredTensor read_tensor(TableReader& reader, const std::string& path, const TensorId& id) {
   const auto dtype = dtype_from_name(reader.text(path, "dtype"));
   const Shape shape = read_shape(reader, path, "global_shape");
-  if (!dtype || reader.text(path, "state") != name(id.state) ||
+  if (!dtype || reader.text(path, "state") != id.state.name() ||
       !stored_bytes(shape, dtype.value_or(DType::f32))) {
     reader.fail(format_message("{} is not of a tensor", path));
   }
@@ -94,7 +94,7 @@ DescribedExtent read_extent(TableReader& reader, const TensorId& id, std::string
 void read_tensors(TableReader& reader, PayloadDescription& description) {
   for (const std::string& tensor : reader.names("/t")) {
     for (const std::string& state_name : reader.names("/t/" + tensor)) {
-      const auto state = tensor_state_from_name(state_name);
+      const auto state = TensorState::from_name(state_name);
       if (!state || !is_tensor_name(tensor)) {
         reader.fail(format_message("/t/{}/{} is no tensor", tensor, state_name));
         return;

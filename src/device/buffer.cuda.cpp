@@ -85,6 +85,18 @@ void copy(void* target, const void* source, std::size_t bytes, StreamRef stream)
   finish_if_default(stream);
 }
 
+void copy_rows(const Rows& target, const ConstRows& source, std::size_t row_bytes, std::size_t rows,
+               StreamRef stream) {
+  if (row_bytes == 0 || rows == 0) {
+    return;
+  }
+  bind_thread();
+  check_cuda(cudaMemcpy2DAsync(target.first, target.pitch_bytes, source.first, source.pitch_bytes,
+                               row_bytes, rows, cudaMemcpyDefault, native(stream)),
+             "cudaMemcpy2DAsync", row_bytes * rows);
+  finish_if_default(stream);
+}
+
 void zero(void* target, std::size_t bytes, StreamRef stream) {
   if (bytes == 0) {
     return;

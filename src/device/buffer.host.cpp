@@ -21,6 +21,15 @@ void copy(void* target, const void* source, std::size_t bytes, StreamRef /*strea
   }
 }
 
+void copy_rows(const Rows& target, const ConstRows& source, std::size_t row_bytes, std::size_t rows,
+               StreamRef stream) {
+  auto* to = static_cast<std::byte*>(target.first);
+  const auto* from = static_cast<const std::byte*>(source.first);
+  for (std::size_t row = 0; row < rows; ++row) {
+    copy(to + row * target.pitch_bytes, from + row * source.pitch_bytes, row_bytes, stream);
+  }
+}
+
 void zero(void* target, std::size_t bytes, StreamRef /*stream*/) {
   if (bytes > 0) {
     std::memset(target, 0, bytes);

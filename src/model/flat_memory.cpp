@@ -31,7 +31,7 @@ class Writer {
         continue;
       }
       const int unit = vectors ? Segment::every_unit : table_[i].unit;
-      if (table_[i].decay != decay_) {
+      if (table_[i].decay != decay_ || table_[i].group != group_) {
         end_segment(unit);
       }
       if (!table_[i].fused_with_previous) {
@@ -78,13 +78,15 @@ class Writer {
   void end_segment_at(std::int64_t end, int unit, int tile) {
     const std::int64_t begin = layout_.segments.empty() ? 0 : layout_.segments.back().flat.end();
     if (end > begin) {
-      layout_.segments.push_back({unit, {begin, end - begin}, decay_, tile});
+      layout_.segments.push_back({unit, {begin, end - begin}, decay_, group_, tile});
     }
   }
   /// Right after what is there. @return its rows
   std::int64_t place(std::size_t i) {
-    FOURFOLD_EXPECT(!table_[i].fused_with_previous || table_[i].decay == decay_);
+    FOURFOLD_EXPECT(!table_[i].fused_with_previous ||
+                    (table_[i].decay == decay_ && table_[i].group == group_));
     decay_ = table_[i].decay;
+    group_ = table_[i].group;
     layout_.ranges[i] = {layout_.elements, boxes_[i].elements()};
     layout_.elements = layout_.ranges[i].end();
     return boxes_[i].extent[0];
@@ -94,6 +96,7 @@ class Writer {
   std::span<const Box> boxes_;
   FlatLayout layout_;
   bool decay_ = false;  ///< of what was placed last
+  OptimizerGroup group_ = OptimizerGroup::others;
 };
 
 template <class Visit>

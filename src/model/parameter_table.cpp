@@ -35,7 +35,8 @@ class Table {
     unit_ = 1 + static_cast<int>(config_.layers);
     norm("final_norm");
     if (!config_.tie_embeddings) {
-      linear("lm_head", config_.vocab, config_.hidden, {.cut = vocabulary(0)});
+      linear("lm_head", config_.vocab, config_.hidden,
+             {.cut = vocabulary(0), .group = OptimizerGroup::others});
     }
     return std::move(specs_);
   }
@@ -49,6 +50,7 @@ class Table {
     PartialGradient partial = PartialGradient::never;
     bool fused_with_previous = false;
     float init_std = base_std;
+    OptimizerGroup group = OptimizerGroup::hidden_matrices;
   };
 
   static Cut cut_of(TensorCut::Unit unit, std::size_t dim, std::int64_t units) {
@@ -118,6 +120,7 @@ class Table {
                       .kind = ParameterKind::matrix,
                       .init_std = traits.init_std,
                       .decay = true,
+                      .group = traits.group,
                       .unit = unit_,
                       .fused_with_previous = traits.fused_with_previous,
                       .cut = traits.cut,

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
-#include <fourfold/kernels/cast.hpp>
 #include <fourfold/parallel/parameter_share.hpp>
 
 #include <algorithm>
@@ -48,7 +47,7 @@ ParameterShare::ParameterShare(const model::Parameters& parameters)
   const std::vector<model::Segment>& segments = parameters.layout().segments;
   for (std::size_t i = 0; i < segments.size(); ++i) {
     const Range flat = segments[i].flat;
-    runs_.push_back({i, flat, flat, segments[i].has_vectors(), segments[i].decay,
+    runs_.push_back({i, flat, flat, segments[i].has_vectors(), segments[i].decay, segments[i].group,
                      parameters.masters().rows(flat.begin, flat.count),
                      parameters.gradient_memory().at(flat), parameters.weight_memory().at(flat)});
   }
@@ -68,8 +67,15 @@ ParameterShare::ParameterShare(const model::Parameters& parameters, const ShardL
     const Range flat = layout.share(i, rank);
     if (flat.count > 0) {
       const bool vectors = segments[i].has_vectors();
-      runs_.push_back(
-          {i, flat, {state_elements_, flat.count}, vectors, segments[i].decay, {}, {}, {}});
+      runs_.push_back({i,
+                       flat,
+                       {state_elements_, flat.count},
+                       vectors,
+                       segments[i].decay,
+                       segments[i].group,
+                       {},
+                       {},
+                       {}});
       state_elements_ += aligned(flat.count, options.state_alignment_elements);
       matrix_elements = vectors ? matrix_elements : state_elements_;
     }
@@ -120,14 +126,6 @@ void ParameterShare::initialise(std::uint64_t seed, device::StreamRef stream,
       if (drawn) {
         drawn(values);
       }
-    }
-  }
-}
-
-void ParameterShare::update_weights_from_masters(device::StreamRef stream) const {
-  for (const Run& run : runs_) {
-    if (run.master.data() != run.weight.data()) {
-      kernels::cast(run.master, run.weight, stream);
     }
   }
 }

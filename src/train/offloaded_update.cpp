@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 namespace fourfold::train {
@@ -22,6 +23,19 @@ static_assert(alignment * sizeof(float) == io::ScratchFile::page_bytes);
 
 std::int64_t whole_pages(std::int64_t elements) {
   return (elements + alignment - 1) / alignment * alignment;
+}
+
+std::size_t count(const States& states) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(states, [](const TensorView& state) { return bool{state}; }));
+}
+
+std::size_t most_states(const std::vector<States>& runs) {
+  std::size_t most = 0;
+  for (const States& states : runs) {
+    most = std::max(most, count(states));
+  }
+  return most;
 }
 
 /// Tiles of `arrays` kinds of numbers, a few of them in flight, fill the buffer.
@@ -39,12 +53,11 @@ std::int64_t elements_per_tile(double buffer_mb, std::size_t arrays, const Param
 }  // namespace
 
 OffloadedUpdate::OffloadedUpdate(StateTier& tier, double buffer_mb, const ParameterShare& share,
-                                 std::vector<TensorView> moments,
-                                 std::span<const std::size_t> order)
+                                 std::vector<States> states, std::span<const std::size_t> order)
     : tier_(&tier),
       share_(&share),
-      moments_(std::move(moments)),
-      tile_elements_(elements_per_tile(buffer_mb, moments_.size() + 1, share)) {
+      states_(std::move(states)),
+      tile_elements_(elements_per_tile(buffer_mb, most_states(states_) + 1, share)) {
   for (Staging& staging : staging_) {
     staging.gradient = tier.host().take(MemoryUse::optimizer, DType::f32, Shape{tile_elements_});
     staging.weight =
@@ -64,18 +77,19 @@ void OffloadedUpdate::for_each_part(const ParameterShare::Run& run, const Body& 
 }
 
 void OffloadedUpdate::open_stream(std::span<const std::size_t> order) {
-  std::vector<TensorView> arrays{share_->masters()};
-  arrays.insert(arrays.end(), moments_.begin(), moments_.end());
   std::vector<io::TileStream::Tile> tiles;
   for (const std::size_t segment : order) {
     const ParameterShare::Run* const run = share_->find(segment);
     if (run == nullptr) {
       continue;
     }
+    std::vector<TensorView> arrays{run->master};
+    std::ranges::copy_if(states_of(*run), std::back_inserter(arrays),
+                         [](const TensorView& state) { return bool{state}; });
     for_each_part(*run, [&](Range part) {
       io::TileStream::Tile& tile = tiles.emplace_back();
       for (const TensorView& array : arrays) {
-        const TensorView state = array.rows(run->state.begin + part.begin, part.count);
+        const TensorView state = array.rows(part.begin, part.count);
         tile.push_back({tier_->file() == nullptr ? 0 : tier_->file()->offset_of(state.data()),
                         static_cast<std::size_t>(whole_pages(part.count)) * sizeof(float)});
       }
@@ -101,15 +115,20 @@ OffloadedUpdate::Tile OffloadedUpdate::tile_of(const ParameterShare::Run& run, R
                                                const Staging& staging) const {
   Tile tile{.state = {run.state.begin + part.begin, part.count},
             .master = run.master.rows(part.begin, part.count),
-            .moments = {},
+            .states = {},
             .gradient = staging.gradient.rows(0, part.count),
             .weight = staging.weight.rows(0, part.count),
             .gradient_scale = nullptr,
             .decay = run.decay};
-  for (std::size_t i = 0; i < moments_.size(); ++i) {
-    tile.moments[i] = moments_[i].rows(run.state.begin + part.begin, part.count);
+  const States& states = states_of(run);
+  for (std::size_t i = 0; i < count(states); ++i) {
+    tile.states[i] = states[i].rows(part.begin, part.count);
   }
   return tile;
+}
+
+const States& OffloadedUpdate::states_of(const ParameterShare::Run& run) const {
+  return states_[static_cast<std::size_t>(&run - share_->runs().data())];
 }
 
 void OffloadedUpdate::update(const ParameterShare::Run& run, const float* gradient_scale,
@@ -159,8 +178,8 @@ void OffloadedUpdate::run_tile(Tile tile, const Update& work) {
     memory += static_cast<std::size_t>(whole_pages(elements)) * sizeof(float);
   };
   streamed(tile.master);
-  for (std::size_t i = 0; i < moments_.size(); ++i) {
-    streamed(tile.moments[i]);
+  for (std::size_t i = 0, states = count(tile.states); i < states; ++i) {
+    streamed(tile.states[i]);
   }
   update_or_keep(tile, work);
   tiles_->write_back();
@@ -173,24 +192,23 @@ void OffloadedUpdate::send_weight(const ParameterShare::Run& run, Range part, St
   staging.sent.record(to_device_);
 }
 
-void OffloadedUpdate::weights_from_masters(const Work& round, device::StreamRef stream) {
+void OffloadedUpdate::weights_from_masters(const ParameterShare::Run& run, const Work& round,
+                                           device::StreamRef stream) {
   produced_.record(stream);
   produced_.wait(host_);
-  for (const ParameterShare::Run& run : share_->runs()) {
-    for_each_part(run, [&](Range part) {
-      Staging& staging = next_staging();
-      const Tile tile = tile_of(run, part, staging);
-      staging.sent.wait(host_);
-      device::run_on_host(
-          [this, tile, round] {
-            round(tile);
-            tier_->release(tile.master.data(), tile.master.bytes());
-          },
-          host_);
-      staging.updated.record(host_);
-      send_weight(run, part, staging);
-    });
-  }
+  for_each_part(run, [&](Range part) {
+    Staging& staging = next_staging();
+    const Tile tile = tile_of(run, part, staging);
+    staging.sent.wait(host_);
+    device::run_on_host(
+        [this, tile, round] {
+          round(tile);
+          tier_->release(tile.master.data(), tile.master.bytes());
+        },
+        host_);
+    staging.updated.record(host_);
+    send_weight(run, part, staging);
+  });
   produced_.record(to_device_);
   produced_.wait(stream);
 }

@@ -9,6 +9,7 @@
 #include <fourfold/io/tile_stream.hpp>
 #include <fourfold/parallel/parameter_share.hpp>
 #include <fourfold/train/state_tier.hpp>
+#include <fourfold/train/update_rule.hpp>
 
 #include <array>
 #include <cstddef>
@@ -30,7 +31,7 @@ class OffloadedUpdate {
   struct Tile {
     Range state;  ///< of the share
     TensorView master;
-    std::array<TensorView, 2> moments;  ///< as many as the optimizer has
+    States states;  ///< as many as its rule has
     ConstTensorView gradient;
     TensorView weight;  ///< compute dtype; all of it is to be written
     const float* gradient_scale = nullptr;
@@ -43,20 +44,22 @@ class OffloadedUpdate {
   };
 
   /// Everything is borrowed.
-  /// @param moments  flat, as ParameterShare::masters()
-  /// @param order    the segments as every step updates them
+  /// @param states  of each run of the share
+  /// @param order   the segments with runs that every step updates here, in its order
   OffloadedUpdate(StateTier& tier, double buffer_mb, const parallel::ParameterShare& share,
-                  std::vector<TensorView> moments, std::span<const std::size_t> order);
+                  std::vector<States> states, std::span<const std::size_t> order);
 
   /// A step begins: the first tiles may come from the disk beside it.
   void begin_step();
-  /// Runs `work` over the tiles of a run; `stream` waits for the weights. All runs of the share, in
-  /// the order told, make a step. The work may run later than this returns.
+  /// Runs `work` over the tiles of a run; `stream` waits for the weights. All runs in the order
+  /// told make a step. The work may run later than this returns.
   /// @param gradient_scale  device scalar, or nullptr
   void update(const parallel::ParameterShare::Run& run, const float* gradient_scale,
               const Update& work, device::StreamRef stream);
-  /// Every weight from its master, which `round` does. @pre settled
-  void weights_from_masters(const Work& round, device::StreamRef stream);
+  /// Every weight of a run from its master, which `round` does. `stream` waits for them. @pre
+  /// settled, or the run is none of `order`
+  void weights_from_masters(const parallel::ParameterShare::Run& run, const Work& round,
+                            device::StreamRef stream);
   /// Brings all state to where its views show it. Blocks the host; between steps.
   void settle();
 
@@ -70,6 +73,7 @@ class OffloadedUpdate {
     device::Event sent;     ///< the weight, to the device
   };
   Staging& next_staging() { return staging_[turn_++ % staging_.size()]; }
+  const States& states_of(const parallel::ParameterShare::Run& run) const;
   Tile tile_of(const parallel::ParameterShare::Run& run, Range part, const Staging& staging) const;
   void send_weight(const parallel::ParameterShare::Run& run, Range part, Staging& staging);
   static void update_or_keep(const Tile& tile, const Update& work);
@@ -81,7 +85,7 @@ class OffloadedUpdate {
 
   StateTier* tier_;
   const parallel::ParameterShare* share_;
-  std::vector<TensorView> moments_;
+  std::vector<States> states_;
   std::int64_t tile_elements_;
   std::array<Staging, 2> staging_;
   TensorView gradient_scale_;  ///< on the host

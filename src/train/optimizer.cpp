@@ -1,48 +1,20 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "matrix_update.hpp"
 #include "offloaded_update.hpp"
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/philox.hpp>
 #include <fourfold/kernels/cast.hpp>
-#include <fourfold/kernels/optimizer.hpp>
 #include <fourfold/train/optimizer.hpp>
 
 #include <algorithm>
-#include <array>
 #include <functional>
+#include <iterator>
 
 namespace fourfold::train {
 
 using parallel::ParameterShare;
-
-struct Optimizer::Elements {
-  Range state;  ///< of the share
-  TensorView master;
-  std::array<TensorView, 2> moments;
-  ConstTensorView gradient;
-  TensorView weight;  ///< absent: the master is what products read
-  bool decay = false;
-  kernels::Place place = kernels::Place::device;
-
-  static Elements of(const OffloadedUpdate::Tile& tile) {
-    return {tile.state,  tile.master, tile.moments,        tile.gradient,
-            tile.weight, tile.decay,  kernels::Place::host};
-  }
-  /// Those at `part` of the share's state.
-  Elements at(Range part) const {
-    const auto of = [&](const auto& view) {
-      return view ? view.rows(part.begin - state.begin, part.count) : view;
-    };
-    Elements result = *this;
-    result.state = part;
-    result.master = of(master);
-    result.moments = {of(moments[0]), of(moments[1])};
-    result.gradient = of(gradient);
-    result.weight = of(weight);
-    return result;
-  }
-};
 
 namespace {
 
@@ -57,41 +29,120 @@ kernels::StochasticRounding numbers_of(const Box& box, const Shape& shape) {
   return numbers;
 }
 
-}  // namespace
-
-std::span<const std::string_view> moment_names(runfile::OptimizerKind kind) noexcept {
-  static constexpr std::array<std::string_view, 2> adam{"exp_avg", "exp_avg_sq"};
-  static constexpr std::array<std::string_view, 1> sgd{"momentum"};
-  return kind == runfile::OptimizerKind::sgd ? std::span<const std::string_view>(sgd)
-                                             : std::span<const std::string_view>(adam);
+Elements elements_of(const OffloadedUpdate::Tile& tile) {
+  return {tile.state,  tile.master, tile.states,         tile.gradient,
+          tile.weight, tile.decay,  kernels::Place::host};
 }
 
-Optimizer::Optimizer(const runfile::OptimConfig& config, const ParameterShare& share,
-                     StateTier& tier, double buffer_mb, std::span<const std::size_t> order,
-                     std::uint64_t seed)
-    : config_(config), share_(&share), seed_(seed) {
-  std::vector<TensorView> flat;
-  for (const std::string_view name : moment_names(config.name)) {
-    flat.push_back(
-        tier.state().take(device::MemoryUse::optimizer, DType::f32, Shape{share.state_elements()}));
-    moments_.push_back({name, flat.back()});
+/// Memory of a run's state, padding included.
+std::int64_t padded_elements(const ParameterShare& share, const ParameterShare::Run& run) {
+  const bool is_last = &run == &share.runs().back();
+  return (is_last ? share.state_elements() : std::next(&run)->state.begin) - run.state.begin;
+}
+
+}  // namespace
+
+Optimizer::Optimizer(const OptimizerOptions& options, const ParameterShare& share, StateTier& tier,
+                     std::span<const std::size_t> order, parallel::WholeMatrices* matrices,
+                     device::Arena* arena)
+    : share_(&share), seed_(options.seed), runs_(share.runs().size()) {
+  make_groups(options.rules, tier);
+  if (options.stochastic_rounding) {
+    note_rounded();
   }
-  if (config.stochastic_rounding) {
-    for (const ParameterShare::Piece& piece : share.pieces()) {
-      const model::ParameterSpec& spec = piece.parameter->spec;
-      if (piece.state.count > 0) {
-        rounded_.push_back({piece.state, name_salt(spec.name.data(), spec.name.size()),
-                            numbers_of(piece.box, spec.shape)});
-      }
-    }
-    std::ranges::sort(rounded_, {}, [](const RoundedPiece& piece) { return piece.state.begin; });
+  const auto hidden = static_cast<std::size_t>(model::OptimizerGroup::hidden_matrices);
+  if (const auto* const rule = dynamic_cast<const MatrixRule*>(options.rules[hidden].get())) {
+    FOURFOLD_EXPECT(matrices != nullptr && arena != nullptr);
+    matrices_ = std::make_unique<MatrixUpdate>(*rule, *this, share, *matrices, tier, *arena);
   }
   if (tier.is_offloaded()) {
-    offloaded_ = std::make_unique<OffloadedUpdate>(tier, buffer_mb, share, std::move(flat), order);
+    std::vector<States> states;
+    std::vector<std::size_t> streamed;
+    for (const RunStates& run : runs_) {
+      states.push_back(run.states);
+    }
+    std::ranges::copy_if(order, std::back_inserter(streamed), [&](std::size_t segment) {
+      const ParameterShare::Run* const run = share.find(segment);
+      return run != nullptr && of(*run).group->elementwise != nullptr;
+    });
+    offloaded_ = std::make_unique<OffloadedUpdate>(tier, options.buffer_mb, share,
+                                                   std::move(states), streamed);
   }
 }
 
 Optimizer::~Optimizer() = default;
+
+void Optimizer::make_groups(const UpdateRules& rules, StateTier& tier) {
+  for (const std::shared_ptr<const UpdateRule>& rule : rules) {
+    if (std::ranges::any_of(groups_, [&](const auto& group) { return group->rule == rule; })) {
+      continue;
+    }
+    FOURFOLD_EXPECT(rule->states().size() <= UpdateRule::most_states);
+    groups_.push_back(
+        std::make_unique<Group>(rule, dynamic_cast<const ElementwiseRule*>(rule.get())));
+    for (std::size_t i = 0; i < runs_.size(); ++i) {
+      if (rules[static_cast<std::size_t>(share_->runs()[i].group)] == rule) {
+        runs_[i].group = groups_.back().get();
+      }
+    }
+    take_states(*groups_.back(), tier);
+  }
+}
+
+void Optimizer::take_states(Group& group, StateTier& tier) {
+  const auto for_each_run = [&](const auto& body) {
+    for (std::size_t i = 0; i < runs_.size(); ++i) {
+      if (runs_[i].group == &group) {
+        body(runs_[i], share_->runs()[i]);
+      }
+    }
+  };
+  std::int64_t elements = 0;
+  for_each_run([&](const RunStates&, const ParameterShare::Run& run) {
+    elements += padded_elements(*share_, run);
+  });
+  const std::span<const std::string_view> names = group.rule->states();
+  for (std::size_t state = 0; state < names.size(); ++state) {
+    const TensorView flat =
+        tier.state().take(device::MemoryUse::optimizer, DType::f32, Shape{elements});
+    moments_.push_back({names[state], flat});
+    std::int64_t begin = 0;
+    for_each_run([&](RunStates& states, const ParameterShare::Run& run) {
+      states.states[state] = flat.rows(begin, run.state.count);
+      begin += padded_elements(*share_, run);
+    });
+  }
+}
+
+void Optimizer::note_rounded() {
+  for (const ParameterShare::Piece& piece : share_->pieces()) {
+    const model::ParameterSpec& spec = piece.parameter->spec;
+    if (piece.state.count > 0) {
+      rounded_.push_back({piece.state, name_salt(spec.name.data(), spec.name.size()),
+                          numbers_of(piece.box, spec.shape)});
+    }
+  }
+  std::ranges::sort(rounded_, {}, [](const RoundedPiece& piece) { return piece.state.begin; });
+}
+
+const Optimizer::RunStates& Optimizer::of(const ParameterShare::Run& run) const {
+  return runs_[static_cast<std::size_t>(&run - share_->runs().data())];
+}
+
+std::vector<Moment> Optimizer::states_of(const ParameterShare::Piece& piece) const {
+  const auto next =
+      std::ranges::upper_bound(share_->runs(), piece.state.begin, {},
+                               [](const ParameterShare::Run& run) { return run.state.begin; });
+  const ParameterShare::Run& run = *std::prev(next);
+  const RunStates& states = of(run);
+  std::vector<Moment> result;
+  for (const std::string_view name : states.group->rule->states()) {
+    const TensorView& state = states.states[result.size()];
+    result.push_back({name, state.rows(piece.state.begin - run.state.begin, piece.state.count)
+                                .reshape(piece.box.extent)});
+  }
+  return result;
+}
 
 void Optimizer::begin_step() {
   if (offloaded_) {
@@ -99,29 +150,54 @@ void Optimizer::begin_step() {
   }
 }
 
-void Optimizer::update(const ParameterShare::Run& run, const Step& step, device::StreamRef stream) {
-  const bool has_weight = run.weight.data() != run.master.data();
+std::span<const std::size_t> Optimizer::update(std::size_t segment, const UpdateStep& step,
+                                               device::StreamRef stream) {
   updates_ = step.update;
-  if (!offloaded_) {
-    Elements elements{.state = run.state,
-                      .master = run.master,
-                      .moments = {},
-                      .gradient = run.gradient,
-                      .weight = has_weight ? run.weight : TensorView(),
-                      .decay = run.decay};
-    for (std::size_t i = 0; i < moments_.size(); ++i) {
-      elements.moments[i] = moments_[i].flat.rows(run.state.begin, run.state.count);
+  updated_.assign(1, segment);
+  if (matrices_ && matrices_->has(segment)) {
+    updated_ = matrices_->update(segment, step, stream);
+    for (const std::size_t updated : updated_) {
+      const ParameterShare::Run* const run = share_->find(updated);
+      if (run != nullptr && !offloaded_) {
+        round(elements_of(*run), step.update, stream);
+      } else if (run != nullptr) {
+        offloaded_->weights_from_masters(
+            *run,
+            [this, update = step.update](const auto& tile) {
+              round(train::elements_of(tile), update, {});
+            },
+            stream);
+      }
     }
-    update(elements, step, stream);
+  } else if (const ParameterShare::Run* const run = share_->find(segment)) {
+    update_run(*run, step, stream);
+  }
+  return updated_;
+}
+
+Elements Optimizer::elements_of(const ParameterShare::Run& run) const {
+  return {.state = run.state,
+          .master = run.master,
+          .states = of(run).states,
+          .gradient = run.gradient,
+          .weight = run.weight.data() != run.master.data() ? run.weight : TensorView(),
+          .decay = run.decay};
+}
+
+void Optimizer::update_run(const ParameterShare::Run& run, const UpdateStep& step,
+                           device::StreamRef stream) {
+  const ElementwiseRule* const rule = of(run).group->elementwise;
+  if (!offloaded_) {
+    update(*rule, elements_of(run), step, stream);
     return;
   }
-  const auto on_host = [this, step](const OffloadedUpdate::Tile& tile) {
-    Step host_step = step;
+  const auto on_host = [this, rule, step](const OffloadedUpdate::Tile& tile) {
+    UpdateStep host_step = step;
     host_step.gradient_scale = tile.gradient_scale;
-    update(Elements::of(tile), host_step, {});
+    update(*rule, train::elements_of(tile), host_step, {});
   };
   const auto keep = [this, step](const OffloadedUpdate::Tile& tile) {
-    round(Elements::of(tile), step.update - 1, {});
+    round(train::elements_of(tile), step.update - 1, {});
   };
   offloaded_->update(run, step.gradient_scale, {on_host, keep}, stream);
 }
@@ -151,6 +227,9 @@ void Optimizer::for_each_rounded(const Elements& elements, std::int64_t update,
 
 void Optimizer::round(const Elements& elements, std::int64_t update,
                       device::StreamRef stream) const {
+  if (!elements.weight) {
+    return;
+  }
   for_each_rounded(elements, update, [&](const Elements& part, const auto& rounding) {
     if (rounding) {
       kernels::round_stochastically(*rounding, part.master, part.weight, stream, part.place);
@@ -160,59 +239,28 @@ void Optimizer::round(const Elements& elements, std::int64_t update,
   });
 }
 
-void Optimizer::update(const Elements& elements, const Step& step, device::StreamRef stream) const {
+void Optimizer::update(const ElementwiseRule& rule, const Elements& elements,
+                       const UpdateStep& step, device::StreamRef stream) const {
   if (!elements.weight) {
-    update_alike(elements, step, std::nullopt, stream);
+    rule.update(elements, step, std::nullopt, stream);
     return;
   }
   for_each_rounded(elements, step.update, [&](const Elements& part, const auto& rounding) {
-    update_alike(part, step, rounding, stream);
+    rule.update(part, step, rounding, stream);
   });
 }
 
-void Optimizer::update_alike(const Elements& elements, const Step& step,
-                             const std::optional<kernels::StochasticRounding>& rounding,
-                             device::StreamRef stream) const {
-  const auto weight_decay = static_cast<float>(elements.decay ? config_.weight_decay : 0.0);
-  if (config_.name == runfile::OptimizerKind::sgd) {
-    kernels::sgd({.lr = static_cast<float>(step.lr),
-                  .momentum = static_cast<float>(config_.momentum),
-                  .weight_decay = weight_decay,
-                  .gradient_scale = step.gradient_scale,
-                  .place = elements.place,
-                  .stochastic_rounding = rounding},
-                 elements.master, elements.moments[0], elements.gradient, elements.weight, stream);
-    return;
-  }
-  kernels::adam({.lr = static_cast<float>(step.lr),
-                 .beta1 = config_.beta1,
-                 .beta2 = config_.beta2,
-                 .epsilon = static_cast<float>(config_.epsilon),
-                 .weight_decay = weight_decay,
-                 .decoupled = config_.name == runfile::OptimizerKind::adamw,
-                 .step = step.update,
-                 .gradient_scale = step.gradient_scale,
-                 .place = elements.place,
-                 .stochastic_rounding = rounding},
-                elements.master, elements.moments[0], elements.moments[1], elements.gradient,
-                elements.weight, stream);
-}
-
 void Optimizer::update_weights_from_masters(device::StreamRef stream) {
-  if (offloaded_) {
-    const auto round_tile = [this, update = updates_](const OffloadedUpdate::Tile& tile) {
-      round(Elements::of(tile), update, {});
-    };
-    offloaded_->weights_from_masters(round_tile, stream);
-  } else if (rounded_.empty()) {
-    share_->update_weights_from_masters(stream);
-  } else {
-    for (const ParameterShare::Run& run : share_->runs()) {
-      Elements elements;
-      elements.state = run.state;
-      elements.master = run.master;
-      elements.weight = run.weight;
-      round(elements, updates_, stream);
+  for (const ParameterShare::Run& run : share_->runs()) {
+    if (offloaded_) {
+      offloaded_->weights_from_masters(
+          run,
+          [this, update = updates_](const OffloadedUpdate::Tile& tile) {
+            round(train::elements_of(tile), update, {});
+          },
+          stream);
+    } else {
+      round(elements_of(run), updates_, stream);
     }
   }
 }
@@ -220,6 +268,9 @@ void Optimizer::update_weights_from_masters(device::StreamRef stream) {
 void Optimizer::settle() {
   if (offloaded_) {
     offloaded_->settle();
+  }
+  if (matrices_) {
+    matrices_->settle();
   }
 }
 

@@ -54,9 +54,9 @@ std::size_t image_bytes(const runfile::RunConfig& config, const StepRunner& runn
   }
   std::size_t bytes = 0;
   if (config.offload.optimizer == runfile::StateTier::none) {
-    const std::size_t states =
-        1 + runner.optimizer().moments().size() + runner.outer_optimizer().moments().size();
     for (const parallel::ParameterShare::Piece& piece : runner.share().pieces()) {
+      const std::size_t states = 1 + runner.optimizer().states_of(piece).size() +
+                                 runner.outer_optimizer().moments().size();
       bytes += states * piece.master.bytes();
     }
   }
@@ -113,8 +113,6 @@ RankPlan plan_rank(const ResolvedRun& run, std::int64_t rank, int compute_capabi
   plan.process_bytes = process_bytes(mesh.ranks());
   plan.image_bytes = image_bytes(run.config, runner);
   plan.file_bytes = runner.tier().file_bytes();
-  plan.states = saved_states(runner.optimizer(), {.errors = runner.error_pieces(),
-                                                  .outer = runner.outer_optimizer().moments()});
   return plan;
 }
 

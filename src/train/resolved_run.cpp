@@ -218,6 +218,7 @@ ResolvedRun resolve_run(const runfile::EffectiveConfig& effective, const comm::M
             .context = context_options(config, mesh),
             .zero = zero_options(config, mesh, local),
             .compression = compression_options(config),
+            .rules = rules_of(config.optim),
             .trains_locally = local};
   } catch (const UserError& error) {
     throw UserError(error.code(), runfile::located(error.what(), effective.origins), error.where());

@@ -322,9 +322,9 @@ std::optional<Resumed> resume_path(const ResumeRequest& request, comm::Communica
 std::string kinds_missing(const std::set<io::TensorState>& here,
                           const std::set<io::TensorState>& there) {
   std::vector<std::string_view> kinds;
-  for (const io::TensorState state : there) {
+  for (const io::TensorState& state : there) {
     if (here.count(state) == 0) {
-      kinds.push_back(io::name(state));
+      kinds.push_back(state.name());
     }
   }
   return fmt::format("{}", fmt::join(kinds, ", "));

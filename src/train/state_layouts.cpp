@@ -96,6 +96,15 @@ class Holders {
   std::map<std::tuple<int, int, std::string>, std::vector<Share>> shares_;  ///< by pp, tp, name
 };
 
+io::TensorLayout layout_of(const model::ParameterSpec& spec, const io::TensorState& state,
+                           std::vector<io::HeldBox> boxes) {
+  io::TensorLayout layout;
+  layout.id = {spec.name, state};
+  layout.shape = spec.shape;
+  layout.boxes = std::move(boxes);
+  return layout;
+}
+
 /// Keys and values of "tp=2,pp=1"; a comma inside brackets belongs to a list.
 std::vector<std::string> assignments(const std::string& mesh) {
   std::vector<std::string> parts(1);
@@ -153,37 +162,59 @@ runfile::EffectiveConfig config_on(const runfile::RunConfig& saved, const std::s
 
 }  // namespace
 
-std::vector<io::TensorLayout> state_layouts(const model::Architecture& config,
-                                            const schedule::StageLayout& stages,
-                                            const comm::MeshShape& mesh,
-                                            const parallel::ZeroOptions& zero,
-                                            std::span<const io::TensorState> states) {
-  constexpr io::TensorState errors = io::TensorState::error_feedback;
+std::vector<io::TensorId> saved_tensors(const ResolvedRun& run) {
+  const bool compresses =
+      run.compression.kind != parallel::Compression::none && run.mesh.dp * run.mesh.cp > 1;
+  const bool keeps_outer =
+      run.trains_locally && run.config.optim.outer == runfile::OuterOptimizerKind::nesterov;
+  std::vector<io::TensorId> tensors;
+  for (const model::ParameterSpec& spec : model::parameter_table(run.config.model)) {
+    tensors.push_back({spec.name, io::TensorState::master});
+    for (const auto name : run.rules[static_cast<std::size_t>(spec.group)]->states()) {
+      tensors.push_back({spec.name, io::TensorState(name)});
+    }
+    if (keeps_outer) {
+      tensors.push_back({spec.name, outer_momentum});
+    }
+    if (compresses && !spec.is_vector()) {
+      tensors.push_back({spec.name, error_feedback});
+    }
+  }
+  return tensors;
+}
+
+std::vector<io::TensorLayout> state_layouts(const ResolvedRun& run,
+                                            std::span<const io::TensorId> tensors) {
+  std::map<std::string_view, std::vector<io::TensorState>> states;
+  for (const io::TensorId& tensor : tensors) {
+    states[tensor.name].push_back(tensor.state);
+  }
+  const model::Architecture& model = run.config.model;
+  const Holders holders(model, run.layout, run.mesh, run.zero);
   std::vector<io::TensorLayout> layouts;
-  const Holders holders(config, stages, mesh, zero);
-  for (const model::ParameterSpec& spec : model::parameter_table(config)) {
+  std::vector<model::ParameterSpec> with_errors;
+  for (const model::ParameterSpec& spec : model::parameter_table(model)) {
     const std::vector<io::HeldBox> boxes = holders.of(spec);
-    for (const io::TensorState state : states) {
-      if (state != errors) {
-        layouts.push_back({{spec.name, state}, DType::f32, spec.shape, boxes});
+    for (const io::TensorState& state : states[spec.name]) {
+      if (state == error_feedback) {
+        with_errors.push_back(spec);
+      } else {
+        layouts.push_back(layout_of(spec, state, boxes));
       }
     }
   }
-  if (std::ranges::count(states, errors) > 0) {
-    const Holders shared(config, stages, mesh,
-                         {.shard_ranks = mesh.dp * mesh.cp, .tiles = zero.tiles});
-    for (const model::ParameterSpec& spec : model::parameter_table(config)) {
-      if (!spec.is_vector()) {
-        std::vector<io::HeldBox> boxes = shared.of(spec, Holders::Stages::first);
-        layouts.push_back({{spec.name, errors}, DType::f32, spec.shape, std::move(boxes)});
-      }
+  if (!with_errors.empty()) {
+    const Holders shared(model, run.layout, run.mesh,
+                         {.shard_ranks = run.mesh.dp * run.mesh.cp, .tiles = run.zero.tiles});
+    for (const model::ParameterSpec& spec : with_errors) {
+      layouts.push_back(layout_of(spec, error_feedback, shared.of(spec, Holders::Stages::first)));
     }
   }
   return layouts;
 }
 
 TargetMesh target_mesh(const runfile::RunConfig& saved, const std::string& mesh,
-                       std::span<const io::TensorState> states) {
+                       std::span<const io::TensorId> tensors) {
   runfile::EffectiveConfig effective = config_on(saved, mesh);
   runfile::RunConfig& config = effective.config;
   const comm::MeshShape& shape = config.mesh.shape;
@@ -199,7 +230,7 @@ TargetMesh target_mesh(const runfile::RunConfig& saved, const std::string& mesh,
       shape.dp * enough_micro_batches * shape.pp * std::max<std::int64_t>(2, config.mesh.chunks);
   const runfile::EffectiveConfig nowhere{.config = config};  // nobody wrote these lines
   const ResolvedRun run = resolve_run(nowhere, shape, schedule_file_text(nowhere));
-  return {shape, state_layouts(config.model, run.layout, shape, run.zero, states)};
+  return {shape, state_layouts(run, tensors)};
 }
 
 }  // namespace fourfold::train

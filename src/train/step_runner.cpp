@@ -28,6 +28,20 @@ model::Parameters my_parameters(const ResolvedRun& run, const comm::Mesh& mesh,
           config.train.precision, arena, parallel::parameter_memory(run.zero, config.model)};
 }
 
+std::unique_ptr<parallel::WholeMatrices> whole_matrices(const ResolvedRun& run,
+                                                        const model::Parameters& parameters,
+                                                        const parallel::ShardLayout& shards,
+                                                        comm::Communicator& shard_group,
+                                                        comm::Communicator& tp,
+                                                        device::Arena& arena) {
+  const auto is_of_matrices = [](const std::shared_ptr<const UpdateRule>& rule) {
+    return dynamic_cast<const MatrixRule*>(rule.get()) != nullptr;
+  };
+  return std::ranges::any_of(run.rules, is_of_matrices)
+             ? std::make_unique<parallel::WholeMatrices>(parameters, shards, shard_group, tp, arena)
+             : nullptr;
+}
+
 model::StageOptions stage_options(const ResolvedRun& run) {
   const runfile::RunConfig& config = run.config;
   return {.sequences = config.train.micro_batch,
@@ -57,8 +71,13 @@ StepRunner::StepRunner(const ResolvedRun& run, comm::Mesh& mesh, device::Arena& 
              run.context, run.zero, run.compression, arena),
       pipeline_(run.config.model, run.layout, mesh.axis(comm::Axis::pp), parameters_, seams_, arena,
                 stage_options(run), &tier_.host(), graph_use(run, device::has_own_memory).graphs),
-      optimizer_(run.config.optim, share_, tier_, run.config.offload.buffer_mb, order_,
-                 static_cast<std::uint64_t>(run.config.train.seed)),
+      matrices_(whole_matrices(run, parameters_, shards_, seams_.shard_group(),
+                               mesh.axis(comm::Axis::tp), arena)),
+      optimizer_({.rules = run.rules,
+                  .stochastic_rounding = run.config.optim.stochastic_rounding,
+                  .seed = static_cast<std::uint64_t>(run.config.train.seed),
+                  .buffer_mb = run.config.offload.buffer_mb},
+                 share_, tier_, order_, matrices_.get(), &arena),
       outer_(run.config, run.trains_locally, share_, mesh.axis(comm::Axis::dp), tier_, arena),
       update_({share_, seams_, optimizer_, order_},
               GradientNorm(run, parameters_, share_, mesh, arena),

@@ -61,7 +61,7 @@ Trainer::Trainer(ResolvedRun run, comm::Mesh& mesh, const TrainerOptions& option
       runner_(run_, mesh, arena_),
       loader_(dataset_, run_.batches, mesh.coordinate().dp,
               held_tokens(mesh, config_.model.context), arena_),
-      state_(config_.model, run_.layout, runner_.share(), runner_.optimizer(), mesh, run_.zero,
+      state_(run_, runner_.share(), runner_.optimizer(), mesh,
              {.errors = runner_.error_pieces(), .outer = runner_.outer_optimizer().moments()}),
       stop_request_(config_.log.dir, options.deadline_unix_s, options.holds_run,
                     options.warning_s) {

@@ -23,12 +23,6 @@ constexpr const char* loss_scale_name = "loss_scale";
 constexpr const char* good_steps_name = "loss_scale_good_steps";
 constexpr const char* skipped_steps_name = "skipped_steps";
 
-io::TensorState state_named(std::string_view name) {
-  const auto state = io::tensor_state_from_name(name);
-  FOURFOLD_ASSERT(state.has_value());
-  return *state;
-}
-
 /// Of the tensor-parallel ranks that hold the same part of a parameter, the first.
 bool holds_first(const model::ParameterSpec& spec, const comm::Mesh& mesh) {
   const int tp = mesh.coordinate().tp;
@@ -37,37 +31,23 @@ bool holds_first(const model::ParameterSpec& spec, const comm::Mesh& mesh) {
 
 }  // namespace
 
-std::vector<io::TensorState> saved_states(const Optimizer& optimizer, const OptionalState& more) {
-  std::vector<io::TensorState> states{io::TensorState::master};
-  for (const std::span<const Moment> moments : {optimizer.moments(), more.outer}) {
-    for (const Moment& moment : moments) {
-      states.push_back(state_named(moment.name));
-    }
-  }
-  if (more.errors) {
-    states.push_back(io::TensorState::error_feedback);
-  }
-  return states;
-}
-
-TrainingState::TrainingState(const model::Architecture& config, const schedule::StageLayout& stages,
-                             const parallel::ParameterShare& share, const Optimizer& optimizer,
-                             const comm::Mesh& mesh, const parallel::ZeroOptions& zero,
-                             const OptionalState& more) {
-  layouts_ = state_layouts(config, stages, mesh.shape(), zero, saved_states(optimizer, more));
+TrainingState::TrainingState(const ResolvedRun& run, const parallel::ParameterShare& share,
+                             const Optimizer& optimizer, const comm::Mesh& mesh,
+                             const OptionalState& more)
+    : layouts_(state_layouts(run, saved_tensors(run))) {
   for (const parallel::ParameterShare::Piece& piece : share.pieces()) {
     const model::ParameterSpec& spec = piece.parameter->spec;
-    const Saves saves = zero.shard_ranks == 1 || holds_first(spec, mesh) ? Saves::yes : Saves::no;
+    const Saves saves =
+        run.zero.shard_ranks == 1 || holds_first(spec, mesh) ? Saves::yes : Saves::no;
     hold(spec, piece.box, io::TensorState::master, piece.master, saves);
-    const auto hold_moments = [&](std::span<const Moment> moments, bool or_zeros) {
-      for (const Moment& moment : moments) {
-        hold(spec, piece.box, state_named(moment.name),
-             moment.flat.rows(piece.state.begin, piece.state.count).reshape(piece.box.extent),
-             saves, or_zeros);
-      }
-    };
-    hold_moments(optimizer.moments(), false);
-    hold_moments(more.outer, true);
+    for (const Moment& state : optimizer.states_of(piece)) {
+      hold(spec, piece.box, io::TensorState(state.name), state.flat, saves);
+    }
+    for (const Moment& moment : more.outer) {
+      hold(spec, piece.box, io::TensorState(moment.name),
+           moment.flat.rows(piece.state.begin, piece.state.count).reshape(piece.box.extent), saves,
+           true);
+    }
   }
   if (more.errors) {
     hold_errors(*more.errors, mesh);
@@ -78,7 +58,7 @@ TrainingState::TrainingState(const model::Architecture& config, const schedule::
 void TrainingState::hold_errors(const ErrorPieces& errors, const comm::Mesh& mesh) {
   for (const parallel::ErrorFeedback::Piece& piece : errors) {
     const model::ParameterSpec& spec = piece.parameter->spec;
-    hold(spec, piece.box, io::TensorState::error_feedback, piece.error,
+    hold(spec, piece.box, error_feedback, piece.error,
          holds_first(spec, mesh) ? Saves::yes : Saves::no, true);
   }
 }

@@ -65,18 +65,17 @@ void WeightUpdate::wait_for_all_gradients(device::StreamRef stream) {
 
 void WeightUpdate::update_all(const Step& step, bool as_reduced, device::StreamRef stream) {
   const device::Range range("optimizer");
-  const Optimizer::Step update{.update = step.update,
-                               .lr = step.lr,
-                               .gradient_scale = norm_decides_ ? norm_.scale() : nullptr};
+  const UpdateStep update{.update = step.update,
+                          .lr = step.lr,
+                          .gradient_scale = norm_decides_ ? norm_.scale() : nullptr};
   for (const std::size_t segment : state_.order) {
     if (as_reduced) {
       state_.seams.wait_gradients(segment, stream);
     }
-    if (const parallel::ParameterShare::Run* const run = state_.share.find(segment)) {
-      state_.optimizer.update(*run, update, stream);
-    }
-    if (!step.more_changes) {
-      state_.seams.weights_updated(segment, stream);
+    for (const std::size_t updated : state_.optimizer.update(segment, update, stream)) {
+      if (!step.more_changes) {
+        state_.seams.weights_updated(updated, stream);
+      }
     }
   }
 }

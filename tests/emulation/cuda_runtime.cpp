@@ -306,6 +306,26 @@ cudaError_t cudaMemcpyAsync(void* target, const void* source, std::size_t bytes,
   return cudaSuccess;
 }
 
+cudaError_t cudaMemcpy2DAsync(void* target, std::size_t target_pitch, const void* source,
+                              std::size_t source_pitch, std::size_t width, std::size_t height,
+                              cudaMemcpyKind kind, cudaStream_t stream) {
+  FAIL_AS_PLANNED("cudaMemcpy2DAsync")
+  cudaError_t why_not = cudaSuccess;
+  const auto queue = queue_for_work(stream, why_not);
+  const bool fits = width <= target_pitch && width <= source_pitch;
+  if (queue == nullptr || kind != cudaMemcpyDefault || !fits || is_pageable(source) ||
+      is_pageable(target)) {
+    return note(queue == nullptr ? why_not : cudaErrorInvalidValue);
+  }
+  enqueue(queue, {.run = [=] {
+            for (std::size_t row = 0; row < height; ++row) {
+              std::memcpy(static_cast<std::byte*>(target) + row * target_pitch,
+                          static_cast<const std::byte*>(source) + row * source_pitch, width);
+            }
+          }});
+  return cudaSuccess;
+}
+
 cudaError_t cudaMemsetAsync(void* target, int value, std::size_t bytes, cudaStream_t stream) {
   FAIL_AS_PLANNED("cudaMemsetAsync")
   cudaError_t why_not = cudaSuccess;

@@ -80,6 +80,24 @@ TEST_CASE("copy and zero touch exactly the bytes named", "[buffer]") {
   CHECK(std::ranges::equal(contents(buffer), expected));
 }
 
+TEST_CASE("rows are copied between any pitches, and nothing beside them", "[buffer]") {
+  const MemoryKind kind = GENERATE(MemoryKind::device, MemoryKind::pinned, MemoryKind::shared);
+  const fourfold::device::Stream stream;
+  const Buffer source(12, kind);
+  const Buffer target(15, kind);
+  std::vector<std::uint8_t> numbers(12);
+  std::iota(numbers.begin(), numbers.end(), std::uint8_t{1});
+  fourfold::device::copy(source.data(), numbers.data(), 12, stream);
+  auto* const from = static_cast<std::uint8_t*>(source.data());
+  auto* const to = static_cast<std::uint8_t*>(target.data());
+  fourfold::device::copy_rows({to + 1, 5}, {from + 2, 4}, 2, 3, stream);
+  fourfold::device::copy_rows({to, 5}, {from, 4}, 0, 3, stream);
+  fourfold::device::copy_rows({to, 5}, {from, 4}, 2, 0, stream);
+  stream.ref().synchronize();
+  CHECK(contents(target) ==
+        std::vector<std::uint8_t>{0, 3, 4, 0, 0, 0, 7, 8, 0, 0, 0, 11, 12, 0, 0});
+}
+
 TEST_CASE("what is copied from pageable memory may be written over at once", "[buffer]") {
   const fourfold::device::Stream stream;
   const Buffer buffer(4);

@@ -30,8 +30,8 @@ std::vector<TensorSpec> large_model() {
   return {{{"a", TensorState::master}, DType::f32, {1601, 1311}},
           {{"b", TensorState::weight}, DType::bf16, {1048577, 3}},
           {{"c", TensorState::master}, DType::f32, {2, 1048576}},
-          {{"d", TensorState::exp_avg}, DType::f32, {1, 1048575}},
-          {{"e", TensorState::momentum}, DType::i64, {1300003}}};
+          {{"d", TensorState("exp_avg")}, DType::f32, {1, 1048575}},
+          {{"e", TensorState("momentum")}, DType::i64, {1300003}}};
 }
 
 #ifdef __SANITIZE_ADDRESS__  // ten times slower

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
 #include <fourfold/io/checkpoint_plan.hpp>
+#include <fourfold/io/tensor_state.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
@@ -10,7 +11,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace fourfold;
@@ -31,7 +34,7 @@ std::vector<int> ranks_of(const RankSet& set) {
 std::vector<TensorLayout> replicated_model(int ranks) {
   std::vector<TensorLayout> layouts;
   for (const TensorState state :
-       {TensorState::master, TensorState::exp_avg, TensorState::exp_avg_sq}) {
+       {TensorState::master, TensorState("exp_avg"), TensorState("exp_avg_sq")}) {
     layouts.push_back(
         TensorLayout::replicated({"embed.weight", state}, DType::f32, {97, 33}, ranks));
     layouts.push_back(TensorLayout::replicated({"norm.weight", state}, DType::f32, {33}, ranks));
@@ -209,10 +212,22 @@ TEST_CASE("layouts that are not whole are refused by name") {
 }
 
 TEST_CASE("names of states go both ways") {
+  std::optional<TensorState> before;
   for (const TensorState state :
-       {TensorState::weight, TensorState::master, TensorState::exp_avg, TensorState::exp_avg_sq,
-        TensorState::momentum, TensorState::error_feedback, TensorState::outer_momentum}) {
-    CHECK(tensor_state_from_name(name(state)) == state);
+       {TensorState::weight, TensorState::master, TensorState("exp_avg"), TensorState("exp_avg_sq"),
+        TensorState("momentum"), TensorState("error_feedback"), TensorState("outer_momentum")}) {
+    CHECK(TensorState::from_name(state.name()) == state);
+    CHECK(std::exchange(before, state) < state);  // the order of the first checkpoints
   }
-  CHECK_FALSE(tensor_state_from_name("gradient"));
+  const TensorState other("Muon_x-9");
+  CHECK(TensorState::from_name("Muon_x-9") == other);
+  CHECK(before < other);
+  CHECK(other < TensorState("a"));
+  const std::string longest(TensorState::most_characters, 'x');
+  CHECK(TensorState(longest).name() == longest);
+  for (const std::string& bad :
+       {std::string(), longest + "x", std::string("a/b"), std::string(".."), std::string("a.b"),
+        std::string("a\0b", 3), std::string("\xc3\xa4")}) {
+    CHECK_FALSE(TensorState::from_name(bad));
+  }
 }

@@ -67,7 +67,8 @@ TEST_CASE("a box of a tensor is read out of whatever boxes were saved") {
                   [&](comm::Communicator& world) { save_as(scratch / "c", flat, 3, 10, world); });
   comm::run_ranks(1, [&](comm::Communicator& self) {
     io::CheckpointSource source(io::find_checkpoint(scratch / "c", self));
-    const TensorSpec tensor{{"layers.0.experts", io::TensorState::exp_avg}, DType::f32, {3, 5, 7}};
+    const TensorSpec tensor{
+        {"layers.0.experts", io::TensorState("exp_avg")}, DType::f32, {3, 5, 7}};
     const Box box{{1, 2, 3}, {2, 3, 4}};
     std::vector<std::uint32_t> values(24, 0);
     source.read(tensor.id, box, TensorView(values.data(), DType::f32, box.extent));

@@ -31,7 +31,7 @@ inline std::vector<TensorSpec> small_model() {
   using io::TensorState;
   std::vector<TensorSpec> model;
   for (const TensorState state :
-       {TensorState::master, TensorState::exp_avg, TensorState::exp_avg_sq}) {
+       {TensorState::master, TensorState("exp_avg"), TensorState("exp_avg_sq")}) {
     model.push_back({{"embed.weight", state}, DType::f32, {31, 13}});
     model.push_back({{"layers.0.norm.weight", state}, DType::f32, {17}});
     model.push_back({{"layers.0.scale", state}, DType::f32, {}});
@@ -40,7 +40,7 @@ inline std::vector<TensorSpec> small_model() {
   }
   model.push_back({{"layers.1.attn.weight", TensorState::weight}, DType::bf16, {9, 10}});
   model.push_back({{"layers.1.kernel", TensorState::weight}, DType::f16, {2, 3, 4, 5}});
-  model.push_back({{"counts", TensorState::momentum}, DType::i64, {1, 6}});
+  model.push_back({{"counts", TensorState("momentum")}, DType::i64, {1, 6}});
   return model;
 }
 
@@ -49,7 +49,7 @@ inline std::vector<TensorSpec> small_model() {
 inline std::vector<TensorSpec> tiny_model() {
   using io::TensorState;
   return {{{"a", TensorState::master}, DType::f32, {5, 3}},
-          {{"a", TensorState::exp_avg}, DType::f32, {}},
+          {{"a", TensorState("exp_avg")}, DType::f32, {}},
           {{"b", TensorState::weight}, DType::bf16, {3, 2}},
           {{"b", TensorState::master}, DType::f32, {0, 2}}};
 }

@@ -12,6 +12,7 @@
 #include <fourfold/train/batch_loader.hpp>
 #include <fourfold/train/resolved_run.hpp>
 #include <fourfold/train/saved_model.hpp>
+#include <fourfold/train/state_layouts.hpp>
 #include <fourfold/train/step_runner.hpp>
 #include <fourfold/train/training_data.hpp>
 #include <fourfold/train/training_state.hpp>
@@ -81,7 +82,7 @@ bool has_errors(const std::filesystem::path& checkpoints) {
   comm::run_device_ranks(1, [&](comm::Communicator& world) {
     const io::Checkpoint checkpoint = io::find_checkpoint(checkpoints, world.host());
     found = std::ranges::any_of(checkpoint.tensors(), [](const io::StoredTensor& tensor) {
-      return tensor.id.state == io::TensorState::error_feedback;
+      return tensor.id.state == train::error_feedback;
     });
   });
   return found;
@@ -185,8 +186,8 @@ void pass(const runfile::RunConfig& config, comm::Mesh& mesh, const Passage& pas
   train::StepRunner runner(run, mesh, arena);
   train::BatchLoader loader(dataset, run.batches, mesh.coordinate().dp,
                             train::held_tokens(mesh, config.model.context), arena);
-  const train::TrainingState state(config.model, run.layout, runner.share(), runner.optimizer(),
-                                   mesh, run.zero, {.errors = runner.error_pieces()});
+  const train::TrainingState state(run, runner.share(), runner.optimizer(), mesh,
+                                   {.errors = runner.error_pieces()});
   if (passage.from.empty()) {
     runner.initialise(7, stream);
   } else {

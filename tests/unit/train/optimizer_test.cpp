@@ -46,9 +46,9 @@ fourfold::device::Tensor number(float value) {
 }
 
 void update_all(train::Optimizer& optimizer, const fourfold::parallel::ParameterShare& share,
-                const train::Optimizer::Step& step) {
+                const train::UpdateStep& step) {
   for (const fourfold::parallel::ParameterShare::Run& run : share.runs()) {
-    optimizer.update(run, step, {});
+    optimizer.update(run.segment, step, {});
   }
 }
 
@@ -78,7 +78,7 @@ TEST_CASE("an update follows the formula; norms and biases do not decay", "[opti
   config.weight_decay = 0.5;
   const fourfold::parallel::ParameterShare share(parameters);
   train::StateTier tier({}, arena);
-  train::Optimizer optimizer(config, share, tier, 0, {});
+  train::Optimizer optimizer({.rules = train::rules_of(config)}, share, tier, {});
   model::initialise(parameters, 3, {});
   std::vector<float> before;
   for (const model::Parameter& parameter : parameters) {
@@ -116,7 +116,7 @@ TEST_CASE("the betas reach the kernel in double", "[optimizer]") {
   config.weight_decay = 0;
   const fourfold::parallel::ParameterShare share(parameters);
   train::StateTier tier({}, arena);
-  train::Optimizer optimizer(config, share, tier, 0, {});
+  train::Optimizer optimizer({.rules = train::rules_of(config)}, share, tier, {});
   const model::Parameter& parameter = *parameters.begin();
   parameter.gradient.as<float>()[0] = 0.25F;
   const fourfold::device::Tensor scale = number(1.0F);
@@ -137,11 +137,14 @@ TEST_CASE("a checkpoint sees each parameter once per state, at its place in the 
   config.name = sgd ? runfile::OptimizerKind::sgd : runfile::OptimizerKind::adamw;
   const fourfold::parallel::ParameterShare share(parameters);
   train::StateTier tier({}, arena);
-  train::Optimizer optimizer(config, share, tier, 0, {});
+  train::Optimizer optimizer({.rules = train::rules_of(config)}, share, tier, {});
   const auto world = fourfold::comm::make_dry_run(0, 4);
   const fourfold::comm::Mesh mesh({.dp = 4}, *world);
-  const train::TrainingState state(tiny_model(), fourfold::schedule::whole_model(tiny_model()),
-                                   share, optimizer, mesh, {});
+  runfile::RunConfig run;
+  run.model = tiny_model();
+  run.optim = config;
+  const train::ResolvedRun resolved = train::resolve_run({.config = run}, {.dp = 4}, "");
+  const train::TrainingState state(resolved, share, optimizer, mesh);
   const std::size_t states = sgd ? 2 : 3;
   CHECK(state.layouts().size() == parameters.all().size() * states);
   CHECK(state.pieces().size() == state.layouts().size());

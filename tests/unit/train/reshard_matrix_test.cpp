@@ -37,8 +37,6 @@ namespace {
 
 constexpr int most_ranks = 8;
 constexpr const char* step_name = "step-000000010";
-constexpr std::array states{io::TensorState::master, io::TensorState::exp_avg,
-                            io::TensorState::error_feedback};
 
 struct Target {
   comm::MeshShape mesh;
@@ -111,7 +109,15 @@ class Saved {
   explicit Saved(runfile::RunConfig config) : config_(std::move(config)) {}
 
   std::vector<io::TensorLayout> layouts(const Target& target) const {
-    return train::target_mesh(config_, target.str(), states).layouts;
+    std::vector<io::TensorId> tensors;
+    for (const model::ParameterSpec& spec : model::parameter_table(config_.model)) {
+      tensors.push_back({spec.name, io::TensorState::master});
+      tensors.push_back({spec.name, io::TensorState("exp_avg")});
+      if (!spec.is_vector()) {
+        tensors.push_back({spec.name, train::error_feedback});
+      }
+    }
+    return train::target_mesh(config_, target.str(), tensors).layouts;
   }
 
   const fs::path& by(const Target& target) {

@@ -54,7 +54,7 @@ Fetched run(const runfile::RunConfig& config, comm::Mesh& mesh, Fetch fetch) {
   train::BatchLoader loader(dataset, resolved.batches, mesh.coordinate().dp,
                             train::held_tokens(mesh, config.model.context), arena);
   train::TrainingState state(
-      config.model, resolved.layout, runner.share(), runner.optimizer(), mesh, resolved.zero,
+      resolved, runner.share(), runner.optimizer(), mesh,
       {.errors = runner.error_pieces(), .outer = runner.outer_optimizer().moments()});
   runner.initialise(7, stream);
   Fetched result;

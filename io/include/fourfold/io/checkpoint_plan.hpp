@@ -8,6 +8,7 @@
 
 #include <fourfold/base/box.hpp>
 #include <fourfold/base/dtype.hpp>
+#include <fourfold/io/tensor_state.hpp>
 
 #include <array>
 #include <compare>
@@ -20,19 +21,6 @@
 #include <vector>
 
 namespace fourfold::io {
-
-/// Which of the tensors that belong to one parameter.
-enum class TensorState : std::uint8_t {
-  weight,
-  master,
-  exp_avg,
-  exp_avg_sq,
-  momentum,
-  error_feedback,
-  outer_momentum,
-};
-std::string_view name(TensorState state) noexcept;  ///< "exp_avg_sq": as in files and messages
-std::optional<TensorState> tensor_state_from_name(std::string_view text) noexcept;
 
 /// Names one logical tensor: the parameter's logical name and the state. Names consist of letters,
 /// digits, '.', '_' and '-', at most 255 of them, and are neither "." nor "..".

@@ -46,6 +46,20 @@ class Buffer {
 /// ended by then, and so has all work on `stream`: what may not block takes pinned memory.
 void copy(void* target, const void* source, std::size_t bytes, StreamRef stream);
 
+/// Rows of bytes: where the first begins, and how far apart rows begin.
+struct Rows {
+  void* first = nullptr;
+  std::size_t pitch_bytes = 0;
+};
+struct ConstRows {
+  const void* first = nullptr;
+  std::size_t pitch_bytes = 0;
+};
+/// Copies `rows` rows of `row_bytes` each, as copy() does.
+/// @pre row_bytes is at most either pitch
+void copy_rows(const Rows& target, const ConstRows& source, std::size_t row_bytes, std::size_t rows,
+               StreamRef stream);
+
 /// Sets `bytes` to zero, ordered on `stream`.
 void zero(void* target, std::size_t bytes, StreamRef stream);
 

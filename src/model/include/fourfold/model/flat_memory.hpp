@@ -23,7 +23,8 @@ struct Segment {
   static constexpr int every_unit = -1;
   int unit = every_unit;  ///< of vectors: every_unit
   Range flat;
-  bool decay = false;  ///< of all its parameters
+  bool decay = false;                             ///< of all its parameters
+  OptimizerGroup group = OptimizerGroup::others;  ///< likewise
   int tile = Part::whole;
   bool has_vectors() const noexcept { return unit == every_unit; }
   Part part() const noexcept { return {unit, tile}; }

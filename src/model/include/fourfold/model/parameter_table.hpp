@@ -60,6 +60,13 @@ enum class PartialGradient : std::uint8_t {
   over_rows,   ///< under sequence parallelism each sees the rows of its own rank alone
 };
 
+/// Which rule of the optimizer updates a parameter: a run has one for each group.
+enum class OptimizerGroup : std::uint8_t {
+  hidden_matrices,  ///< matrices of blocks, between activations and activations
+  others,           ///< embeddings, the head, vectors
+};
+inline constexpr std::size_t optimizer_group_count = 2;
+
 /// All that others must know of a parameter. Nothing is decided by the spelling of its name.
 struct ParameterSpec {
   std::string name;
@@ -68,7 +75,8 @@ struct ParameterSpec {
   Init init = Init::normal;
   float init_std = 0;  ///< of Init::normal: 0.02; o_proj and down_proj 0.02 / sqrt(2 * layers)
   bool decay = false;  ///< weight decay applies: here to all but vectors
-  int unit = 0;        ///< see Units
+  OptimizerGroup group = OptimizerGroup::others;
+  int unit = 0;  ///< see Units
   /// stored right after the parameter before it, of vectors the vector before it, so that both are
   /// read as one matrix: k and v after q, up after gate
   bool fused_with_previous = false;

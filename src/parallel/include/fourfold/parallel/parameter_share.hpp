@@ -40,9 +40,10 @@ class ParameterShare {
     Range state;           ///< elements in memory that has one number per element of the share
     bool vectors = false;  ///< norms and biases; else matrices and embeddings
     bool decay = false;    ///< weight decay applies
-    TensorView master;     ///< f32
-    TensorView gradient;   ///< f32: where the sum over all ranks is when it is done
-    TensorView weight;     ///< compute dtype, made from the master; for f32 the master itself
+    model::OptimizerGroup group = model::OptimizerGroup::others;
+    TensorView master;    ///< f32
+    TensorView gradient;  ///< f32: where the sum over all ranks is when it is done
+    TensorView weight;    ///< compute dtype, made from the master; for f32 the master itself
   };
   /// The part of one parameter, with box.extent as the shape of its views.
   struct Piece {
@@ -76,8 +77,6 @@ class ParameterShare {
   /// @param drawn  called with each part of the masters that is complete
   void initialise(std::uint64_t seed, device::StreamRef stream,
                   const std::function<void(const TensorView&)>& drawn = {}) const;
-  /// weight = master, rounded, of all runs. Ordered on `stream`.
-  void update_weights_from_masters(device::StreamRef stream) const;
 
  private:
   DType compute_;

@@ -7,8 +7,9 @@
 #include <fourfold/device/stream.hpp>
 #include <fourfold/kernels/stochastic_rounding.hpp>
 #include <fourfold/parallel/parameter_share.hpp>
-#include <fourfold/runfile/run_config.hpp>
+#include <fourfold/parallel/whole_matrices.hpp>
 #include <fourfold/train/state_tier.hpp>
+#include <fourfold/train/update_rule.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -20,69 +21,84 @@
 
 namespace fourfold::train {
 
+class MatrixUpdate;
 class OffloadedUpdate;
 
-/// The optimizer's state of one kind ("exp_avg", "exp_avg_sq", "momentum"): f32, with one number
-/// per element of the share, so that a piece's part is moment.flat at ParameterShare::Piece::state.
+/// A state that a rule keeps, of the parameters of its group that the share has: f32.
 struct Moment {
   std::string_view name;
   TensorView flat;
 };
 
-/// The names of the moments that an optimizer keeps, in the order of Optimizer::moments().
-std::span<const std::string_view> moment_names(runfile::OptimizerKind kind) noexcept;
+struct OptimizerOptions {
+  UpdateRules rules;
+  bool stochastic_rounding = false;  ///< of bf16 weights
+  std::uint64_t seed = 0;            ///< of stochastic rounding
+  double buffer_mb = 0;              ///< offload.buffer_mb
+};
 
-/// AdamW, Adam or SGD with momentum over a rank's share of the parameters (kernels/optimizer.hpp
-/// has the formulas). Every element is updated by itself, so any share gives the same bits.
+/// Updates a rank's share of the parameters: a list of groups, each with a rule, the runs of the
+/// share that it updates, and their states.
 class Optimizer {
  public:
-  /// Takes the moments from `tier`; they start at zero. Everything is borrowed.
-  /// @param seed       of optim.stochastic_rounding
-  /// @param order      the segments in the order of every step's update(), of those that the share
-  ///   has something of
-  /// @param buffer_mb  offload.buffer_mb
-  Optimizer(const runfile::OptimConfig& config, const parallel::ParameterShare& share,
-            StateTier& tier, double buffer_mb, std::span<const std::size_t> order,
-            std::uint64_t seed = 0);
+  /// Takes the states from `tier`; they start at zero. Everything is borrowed.
+  /// @param order     the segments in the order of every step's update()
+  /// @param matrices  nullptr where no rule is a MatrixRule
+  /// @param arena     where matrix rules have their scratch; likewise
+  Optimizer(const OptimizerOptions& options, const parallel::ParameterShare& share, StateTier& tier,
+            std::span<const std::size_t> order, parallel::WholeMatrices* matrices = nullptr,
+            device::Arena* arena = nullptr);
   ~Optimizer();
 
-  /// What is the same for all elements of a step.
-  struct Step {
-    std::int64_t update = 1;  ///< 1 for the first update of a run: bias corrections
-    double lr = 0;
-    /// device scalar (f32) multiplied into every gradient; where it is not finite nothing is
-    /// changed
-    const float* gradient_scale = nullptr;
-  };
   /// Before the gradients of a step are there: offloaded state may be brought near.
   void begin_step();
-  /// Updates the masters of a run of the share, and the weights made from them, with the gradients
-  /// as they are.
-  void update(const parallel::ParameterShare::Run& run, const Step& step, device::StreamRef stream);
+  /// The gradients of a segment's run are there, as they are: updates the masters that they
+  /// complete (of a matrix that lies in several segments, with the last of them), and the weights
+  /// made from these. Collective over the ranks that hold the segment's matrices where their rule
+  /// is a MatrixRule; else the share has something of the segment, or nothing happens.
+  /// @return the segments whose weights are new now; until the next call
+  std::span<const std::size_t> update(std::size_t segment, const UpdateStep& step,
+                                      device::StreamRef stream);
 
   /// weight = master, rounded as the last update did, of all runs. Ordered on `stream`. @pre
   /// settled
   void update_weights_from_masters(device::StreamRef stream);
   /// The masters are what so many updates have made of them.
   void go_on_behind(std::int64_t updates) noexcept { updates_ = updates; }
-  /// Brings the state to where the share's masters and moments() show it. Blocks the host; between
-  /// steps, before anybody looks.
+  /// Brings the state to where the share's masters and the states' views show it. Blocks the host;
+  /// between steps, before anybody looks.
   void settle();
 
+  /// All states, of all groups.
   std::span<const Moment> moments() const noexcept { return moments_; }
+  /// Those of a piece of the share, in its shape.
+  std::vector<Moment> states_of(const parallel::ParameterShare::Piece& piece) const;
 
  private:
-  /// What is updated together, wherever it is. Rank 1, as many elements each.
-  struct Elements;
-  void update(const Elements& elements, const Step& step, device::StreamRef stream) const;
-  void update_alike(const Elements& elements, const Step& step,
-                    const std::optional<kernels::StochasticRounding>& rounding,
-                    device::StreamRef stream) const;
+  /// Parameters that are updated by one rule.
+  struct Group {
+    std::shared_ptr<const UpdateRule> rule;
+    const ElementwiseRule* elementwise = nullptr;  ///< the rule, or nullptr
+  };
+  /// What belongs to one run of the share.
+  struct RunStates {
+    const Group* group = nullptr;
+    States states;  ///< of the run
+  };
+  void make_groups(const UpdateRules& rules, StateTier& tier);
+  void take_states(Group& group, StateTier& tier);
+  const RunStates& of(const parallel::ParameterShare::Run& run) const;
+  Elements elements_of(const parallel::ParameterShare::Run& run) const;
+  void update_run(const parallel::ParameterShare::Run& run, const UpdateStep& step,
+                  device::StreamRef stream);
+  void update(const ElementwiseRule& rule, const Elements& elements, const UpdateStep& step,
+              device::StreamRef stream) const;
   /// weight = master.
   void round(const Elements& elements, std::int64_t update, device::StreamRef stream) const;
   /// Calls body(elements, rounding) for parts that cover `elements`, each of one tensor.
   template <class Body>
   void for_each_rounded(const Elements& elements, std::int64_t update, const Body& body) const;
+  void note_rounded();
 
   /// A part of a tensor whose weights are rounded at random.
   struct RoundedPiece {
@@ -91,13 +107,16 @@ class Optimizer {
     kernels::StochasticRounding rounding;
   };
 
-  runfile::OptimConfig config_;
   const parallel::ParameterShare* share_;
   std::uint64_t seed_;
   std::int64_t updates_ = 0;  ///< that made the weights
+  std::vector<std::unique_ptr<Group>> groups_;
+  std::vector<RunStates> runs_;  ///< as those of the share
   std::vector<Moment> moments_;
   std::vector<RoundedPiece> rounded_;           ///< by state; none when all is rounded to nearest
   std::unique_ptr<OffloadedUpdate> offloaded_;  ///< or nullptr
+  std::unique_ptr<MatrixUpdate> matrices_;      ///< or nullptr
+  std::vector<std::size_t> updated_;            ///< by the last update()
 };
 
 }  // namespace fourfold::train

@@ -43,7 +43,6 @@ struct RankPlan {
   std::size_t process_bytes = 0;       ///< process_bytes(), in host memory
   std::size_t image_bytes = 0;         ///< pinned, for the state of a device in saves and loads
   std::size_t file_bytes = 0;          ///< offloaded state on disk
-  std::vector<io::TensorState> states = {};  ///< that every parameter has in a checkpoint
 };
 
 /// Of H100 and H200: what is planned for where nobody says.

@@ -13,6 +13,7 @@
 #include <fourfold/parallel/zero.hpp>
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/schedule/stage_layout.hpp>
+#include <fourfold/train/update_rule.hpp>
 
 #include <string>
 
@@ -40,6 +41,7 @@ struct ResolvedRun {
   parallel::ContextParallelOptions context;
   parallel::ZeroOptions zero;  ///< of the data plane; of a replica's if they train locally
   parallel::CompressionOptions compression;
+  UpdateRules rules;  ///< of the optimizer
   /// The ranks of the dp axis train by themselves for rounds of steps.
   bool trains_locally = false;
 };

@@ -7,10 +7,8 @@
 
 #include <fourfold/comm/mesh.hpp>
 #include <fourfold/io/checkpoint_plan.hpp>
-#include <fourfold/model/architecture.hpp>
-#include <fourfold/parallel/zero.hpp>
 #include <fourfold/runfile/run_config.hpp>
-#include <fourfold/schedule/stage_layout.hpp>
+#include <fourfold/train/resolved_run.hpp>
 
 #include <span>
 #include <string>
@@ -18,14 +16,22 @@
 
 namespace fourfold::train {
 
-/// Tensors of every parameter in each of `states` (error_feedback: of the matrices), f32: each on
-/// the stage of its unit, as tensor parallelism cuts it, shared out among the data plane as ZeRO
-/// does; error feedback is shared out with ZeRO and without.
-std::vector<io::TensorLayout> state_layouts(const model::Architecture& config,
-                                            const schedule::StageLayout& stages,
-                                            const comm::MeshShape& mesh,
-                                            const parallel::ZeroOptions& zero,
-                                            std::span<const io::TensorState> states);
+/// What compression has left out of a matrix's gradients.
+inline constexpr io::TensorState error_feedback{"error_feedback"};
+/// The velocity of the outer optimizer.
+inline constexpr io::TensorState outer_momentum{"outer_momentum"};
+
+/// The tensors of a run's checkpoints: of every parameter the master and what the rule of its group
+/// keeps; its outer_momentum where replicas keep one; of matrices whose gradients travel
+/// compressed, error_feedback. By parameter in table order.
+std::vector<io::TensorId> saved_tensors(const ResolvedRun& run);
+
+/// How such tensors lie on the ranks of the run's mesh, f32: each on the stage of its unit, as
+/// tensor parallelism cuts it, shared out among the data plane as ZeRO does; error feedback is
+/// shared out with ZeRO and without.
+/// @param tensors  those of parameters that the model has not are left out
+std::vector<io::TensorLayout> state_layouts(const ResolvedRun& run,
+                                            std::span<const io::TensorId> tensors);
 
 /// A mesh for a state to be cut for, with what else in [mesh] decides where tensors lie.
 struct TargetMesh {
@@ -36,9 +42,9 @@ struct TargetMesh {
 /// @param saved    the run file of the run that saved the state
 /// @param mesh     "tp=2,pp=1,dp=8,zero=3": axes that are not named are 1, other keys of [mesh]
 ///                 (zero, zero_group, schedule, chunks, stage_layers, ...) as in `saved`
-/// @param states   that there are
+/// @param tensors  that there are
 /// @throws UserError (config) naming what is wrong with `mesh`, or why the model cannot be cut so
 TargetMesh target_mesh(const runfile::RunConfig& saved, const std::string& mesh,
-                       std::span<const io::TensorState> states);
+                       std::span<const io::TensorId> tensors);
 
 }  // namespace fourfold::train

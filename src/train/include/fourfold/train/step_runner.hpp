@@ -156,6 +156,7 @@ class StepRunner {
   parallel::ParameterShare share_;
   parallel::TrainingSeams seams_;
   parallel::Pipeline pipeline_;
+  std::unique_ptr<parallel::WholeMatrices> matrices_;  ///< or nullptr: nobody looks at whole ones
   Optimizer optimizer_;
   OuterOptimizer outer_;
   WeightUpdate update_;

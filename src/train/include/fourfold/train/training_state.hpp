@@ -41,9 +41,6 @@ struct OptionalState {
   std::span<const Moment> outer = {};      ///< OuterOptimizer::moments()
 };
 
-/// What a run saves of its parameters, for state_layouts().
-std::vector<io::TensorState> saved_states(const Optimizer& optimizer, const OptionalState& more);
-
 /// How a checkpoint sees one rank's training state: for every parameter the f32 master weight and
 /// the moments of the optimizer, and of the outer one if there is one, and for matrices whose
 /// gradients travel compressed what that has left out, under the parameter's logical name.
@@ -54,14 +51,10 @@ std::vector<io::TensorState> saved_states(const Optimizer& optimizer, const Opti
 /// one image: who reads it is done before it is fetched again.
 class TrainingState {
  public:
-  /// The state of one rank of a mesh: each parameter on the stage of its unit, as tensor
-  /// parallelism cuts it, shared out among the data plane as ZeRO does; layouts() are of the whole
-  /// model.
+  /// The state of one rank of a mesh, as state_layouts() has it; layouts() are of the whole model.
   /// @param share  of this rank
-  TrainingState(const model::Architecture& config, const schedule::StageLayout& stages,
-                const parallel::ParameterShare& share, const Optimizer& optimizer,
-                const comm::Mesh& mesh, const parallel::ZeroOptions& zero,
-                const OptionalState& more = {});
+  TrainingState(const ResolvedRun& run, const parallel::ParameterShare& share,
+                const Optimizer& optimizer, const comm::Mesh& mesh, const OptionalState& more = {});
   /// The weights alone, for evaluation and sampling: `ranks` ranks hold all of them.
   TrainingState(const model::Parameters& parameters, int ranks);
 

@@ -1,0 +1,168 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "matrix_update.hpp"
+
+#include <fourfold/base/contract.hpp>
+#include <fourfold/device/buffer.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace fourfold::train {
+
+using device::MemoryUse;
+using parallel::ParameterShare;
+
+namespace {
+
+const std::vector<model::Segment>& segments_of(const parallel::WholeMatrices& matrices) {
+  return matrices.parameters().layout().segments;
+}
+
+}  // namespace
+
+MatrixUpdate::MatrixUpdate(const MatrixRule& rule, const Optimizer& states,
+                           const ParameterShare& share, parallel::WholeMatrices& matrices,
+                           StateTier& tier, device::Arena& arena)
+    : rule_(&rule),
+      matrices_(&matrices),
+      tier_(&tier),
+      pieces_(matrices.parameters().all().size()) {
+  const model::Parameter* const first = matrices.parameters().all().data();
+  for (const ParameterShare::Piece& piece : share.pieces()) {
+    if (piece.parameter->spec.group != model::OptimizerGroup::hidden_matrices) {
+      continue;
+    }
+    Piece& added = pieces_[static_cast<std::size_t>(piece.parameter - first)].emplace_back(&piece);
+    added.values.push_back(piece.master);
+    for (const Moment& state : states.states_of(piece)) {
+      added.values.push_back(state.flat);
+    }
+  }
+  for (std::vector<Piece>& pieces : pieces_) {
+    std::ranges::sort(pieces, {}, [](const Piece& each) { return each.piece->box.offset[0]; });
+  }
+  take_memory(arena);
+}
+
+void MatrixUpdate::take_memory(device::Arena& arena) {
+  std::int64_t copied = 0;
+  std::int64_t scratch = 0;
+  for (std::size_t matrix = 0; matrix < pieces_.size(); ++matrix) {
+    const model::ParameterSpec& spec = matrices_->parameters().all()[matrix].spec;
+    if (spec.group == model::OptimizerGroup::hidden_matrices) {
+      const Shape part = matrices_->mine(matrix);
+      copied = is_staged(matrix) ? std::max(copied, part.elements()) : copied;
+      scratch = std::max(scratch, rule_->scratch_elements(spec.shape, part));
+    }
+  }
+  for (std::size_t i = 0; copied > 0 && i < 2 + rule_->states().size(); ++i) {
+    copies_.push_back(arena.take(MemoryUse::optimizer, DType::f32, Shape{copied}));
+  }
+  scratch_ = arena.take(MemoryUse::optimizer, DType::f32, Shape{scratch});
+}
+
+bool MatrixUpdate::is_staged(std::size_t matrix) const {
+  return pieces_[matrix].size() > 1 || (tier_->is_offloaded() && !pieces_[matrix].empty());
+}
+
+bool MatrixUpdate::has(std::size_t segment) const {
+  return segments_of(*matrices_)[segment].group == model::OptimizerGroup::hidden_matrices;
+}
+
+std::vector<std::size_t> MatrixUpdate::update(std::size_t segment, const UpdateStep& step,
+                                              device::StreamRef stream) {
+  const int unit = segments_of(*matrices_)[segment].unit;
+  const auto of_unit =
+      std::ranges::count_if(segments_of(*matrices_), [unit](const model::Segment& each) {
+        return each.unit == unit && each.group == model::OptimizerGroup::hidden_matrices;
+      });
+  pending_.push_back(segment);
+  if (std::ssize(pending_) < of_unit) {
+    return {};
+  }
+  for (const std::size_t matrix : matrices_->matrices_of(unit)) {
+    update_matrix(matrix, step, stream);
+  }
+  updated_.record(stream);
+  return std::exchange(pending_, {});
+}
+
+MatrixShard MatrixUpdate::shard_of(std::size_t matrix) const {
+  const Shape part = matrices_->mine(matrix);
+  MatrixShard shard{.matrix = matrix,
+                    .spec = &matrices_->parameters().all()[matrix].spec,
+                    .master = TensorView(nullptr, DType::f32, part),
+                    .states = {},
+                    .gradient = TensorView(nullptr, DType::f32, part),
+                    .scratch = scratch_};
+  const std::size_t states = rule_->states().size();
+  std::fill_n(shard.states.begin(), states, shard.master);
+  if (is_staged(matrix)) {
+    const auto copy = [&](std::size_t i) {
+      return copies_[i].rows(0, part.elements()).reshape(part);
+    };
+    shard.master = copy(0);
+    shard.gradient = copy(1);
+    for (std::size_t i = 0; i < states; ++i) {
+      shard.states[i] = copy(2 + i);
+    }
+  } else if (!pieces_[matrix].empty()) {
+    const Piece& only = pieces_[matrix].front();
+    shard.master = only.values[0];
+    shard.gradient = only.piece->gradient;
+    for (std::size_t i = 0; i < states; ++i) {
+      shard.states[i] = only.values[1 + i];
+    }
+  }
+  return shard;
+}
+
+void MatrixUpdate::for_each_copy(const MatrixShard& shard, bool gradients,
+                                 const std::function<void(TensorView, TensorView)>& body) const {
+  std::int64_t row = 0;
+  for (const Piece& piece : pieces_[shard.matrix]) {
+    const auto part = [&](const TensorView& all) {
+      return all.rows(row, piece.piece->box.extent[0]);
+    };
+    body(part(shard.master), piece.values[0]);
+    for (std::size_t i = 0; i + 1 < piece.values.size(); ++i) {
+      body(part(shard.states[i]), piece.values[1 + i]);
+    }
+    if (gradients) {
+      body(part(shard.gradient), piece.piece->gradient);
+    }
+    row += piece.piece->box.extent[0];
+  }
+}
+
+void MatrixUpdate::update_matrix(std::size_t matrix, const UpdateStep& step,
+                                 device::StreamRef stream) {
+  const MatrixShard shard = shard_of(matrix);
+  const bool staged = is_staged(matrix);
+  if (staged) {
+    for_each_copy(shard, true, [&](const TensorView& copy, const TensorView& original) {
+      device::copy(copy.data(), original.data(), copy.bytes(), stream);
+    });
+  }
+  rule_->update(shard, *matrices_, step, stream);
+  if (!staged) {
+    return;
+  }
+  for_each_copy(shard, false, [&](const TensorView& copy, const TensorView& original) {
+    device::copy(original.data(), copy.data(), copy.bytes(), stream);
+  });
+  if (tier_->file() != nullptr) {
+    stream.synchronize();
+    for_each_copy(shard, false, [&](const TensorView&, const TensorView& original) {
+      tier_->release(original.data(), original.bytes());
+    });
+  }
+}
+
+void MatrixUpdate::settle() {
+  updated_.wait(waiting_);
+  waiting_.ref().synchronize();
+}
+
+}  // namespace fourfold::train

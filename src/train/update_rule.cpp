@@ -1,0 +1,103 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/kernels/optimizer.hpp>
+#include <fourfold/train/update_rule.hpp>
+
+namespace fourfold::train {
+namespace {
+
+class Sgd final : public ElementwiseRule {
+ public:
+  explicit Sgd(const runfile::OptimConfig& config)
+      : momentum_(static_cast<float>(config.momentum)),
+        weight_decay_(static_cast<float>(config.weight_decay)) {}
+
+  std::span<const std::string_view> states() const noexcept override {
+    static constexpr std::array<std::string_view, 1> names{"momentum"};
+    return names;
+  }
+  void update(const Elements& elements, const UpdateStep& step,
+              const std::optional<kernels::StochasticRounding>& rounding,
+              device::StreamRef stream) const override {
+    kernels::sgd({.lr = static_cast<float>(step.lr),
+                  .momentum = momentum_,
+                  .weight_decay = elements.decay ? weight_decay_ : 0,
+                  .gradient_scale = step.gradient_scale,
+                  .place = elements.place,
+                  .stochastic_rounding = rounding},
+                 elements.master, elements.states[0], elements.gradient, elements.weight, stream);
+  }
+
+ private:
+  float momentum_;
+  float weight_decay_;
+};
+
+class Adam final : public ElementwiseRule {
+ public:
+  explicit Adam(const runfile::OptimConfig& config)
+      : beta1_(config.beta1),
+        beta2_(config.beta2),
+        epsilon_(static_cast<float>(config.epsilon)),
+        weight_decay_(static_cast<float>(config.weight_decay)),
+        decoupled_(config.name == runfile::OptimizerKind::adamw) {}
+
+  std::span<const std::string_view> states() const noexcept override {
+    static constexpr std::array<std::string_view, 2> names{"exp_avg", "exp_avg_sq"};
+    return names;
+  }
+  void update(const Elements& elements, const UpdateStep& step,
+              const std::optional<kernels::StochasticRounding>& rounding,
+              device::StreamRef stream) const override {
+    kernels::adam({.lr = static_cast<float>(step.lr),
+                   .beta1 = beta1_,
+                   .beta2 = beta2_,
+                   .epsilon = epsilon_,
+                   .weight_decay = elements.decay ? weight_decay_ : 0,
+                   .decoupled = decoupled_,
+                   .step = step.update,
+                   .gradient_scale = step.gradient_scale,
+                   .place = elements.place,
+                   .stochastic_rounding = rounding},
+                  elements.master, elements.states[0], elements.states[1], elements.gradient,
+                  elements.weight, stream);
+  }
+
+ private:
+  double beta1_;
+  double beta2_;
+  float epsilon_;
+  float weight_decay_;
+  bool decoupled_;
+};
+
+}  // namespace
+
+Elements Elements::at(Range part) const {
+  const auto of = [&](const auto& view) {
+    return view ? view.rows(part.begin - state.begin, part.count) : view;
+  };
+  Elements result = *this;
+  result.state = part;
+  result.master = of(master);
+  for (TensorView& each : result.states) {
+    each = of(each);
+  }
+  result.gradient = of(gradient);
+  result.weight = of(weight);
+  return result;
+}
+
+UpdateRules rules_of(const runfile::OptimConfig& config) {
+  std::shared_ptr<const UpdateRule> rule;
+  if (config.name == runfile::OptimizerKind::sgd) {
+    rule = std::make_shared<Sgd>(config);
+  } else {
+    rule = std::make_shared<Adam>(config);
+  }
+  UpdateRules rules;
+  rules.fill(rule);
+  return rules;
+}
+
+}  // namespace fourfold::train
