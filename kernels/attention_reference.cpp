@@ -50,10 +50,8 @@ double dot(const AttentionShape& shape, const ConstHeads& a, std::int64_t token_
 /// Sums of one (sequence, key/value head) in f64, to be written once at the end.
 struct HeadGradient {
   HeadGradient(std::int64_t tokens, std::int64_t head_dim)
-      : head_dim_(head_dim), sum_TH_(static_cast<std::size_t>(tokens * head_dim)) {}
-  double& operator()(std::int64_t t, std::int64_t h) {
-    return sum_TH_[static_cast<std::size_t>(t * head_dim_ + h)];
-  }
+      : head_dim_(head_dim), sum_TH_(tokens * head_dim) {}
+  double& operator()(std::int64_t t, std::int64_t h) { return sum_TH_[t * head_dim_ + h]; }
 
  private:
   std::int64_t head_dim_;
@@ -80,12 +78,12 @@ void write(Write how, const AttentionShape& shape, HeadGradient& sum, const Head
 
 void attention(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v, Heads out,
                float* lse_BNT, device::StreamRef /*stream*/) {
-  std::vector<double> score(static_cast<std::size_t>(shape.key_tokens));
+  std::vector<double> score(shape.key_tokens);
   for (std::int64_t b = 0; b < shape.batch; ++b) {
     for (std::int64_t n = 0; n < shape.heads; ++n) {
       const std::int64_t kv = n / (shape.heads / shape.kv_heads);
       for (std::int64_t t = 0; t < shape.query_tokens; ++t) {
-        const auto keys = static_cast<std::size_t>(visible_keys(shape, t));
+        const std::size_t keys = visible_keys(shape, t);
         double maximum = -std::numeric_limits<double>::infinity();
         for (std::size_t j = 0; j < keys; ++j) {
           score[j] = static_cast<double>(shape.scale) *
@@ -115,9 +113,8 @@ void attention(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHea
 void attention_merge(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v,
                      Heads out, float* lse_BNT, device::StreamRef stream) {
   const std::int64_t width = shape.heads * shape.head_dim;
-  std::vector<float> more(static_cast<std::size_t>(shape.batch * shape.query_tokens * width));
-  std::vector<float> more_lse(
-      static_cast<std::size_t>(shape.batch * shape.heads * shape.query_tokens));
+  std::vector<float> more(shape.batch * shape.query_tokens * width);
+  std::vector<float> more_lse(shape.batch * shape.heads * shape.query_tokens);
   const Heads added{more.data(), DType::f32, shape.query_tokens * width, width};
   reference::attention(shape, q, k, v, added, more_lse.data(), stream);
   for (std::int64_t row = 0; row < std::ssize(more_lse); ++row) {
@@ -125,7 +122,7 @@ void attention_merge(const AttentionShape& shape, ConstHeads q, ConstHeads k, Co
     const std::int64_t n = row / shape.query_tokens % shape.heads;
     const std::int64_t b = row / shape.query_tokens / shape.heads;
     const double l1 = lse_BNT[row];
-    const double l2 = more_lse[static_cast<std::size_t>(row)];
+    const double l2 = more_lse[row];
     if (std::isinf(l2)) {
       continue;
     }
@@ -159,7 +156,7 @@ void attention_backward_part(const AttentionShape& shape, ConstHeads q, ConstHea
                              Write write_dkv, device::StreamRef /*stream*/) {
   const std::int64_t group = shape.heads / shape.kv_heads;
   const double scale = shape.scale;
-  std::vector<double> dq_H(static_cast<std::size_t>(shape.head_dim));
+  std::vector<double> dq_H(shape.head_dim);
   for (std::int64_t b = 0; b < shape.batch; ++b) {
     for (std::int64_t kv = 0; kv < shape.kv_heads; ++kv) {
       HeadGradient dk_TH(shape.key_tokens, shape.head_dim);
@@ -174,13 +171,13 @@ void attention_backward_part(const AttentionShape& shape, ConstHeads q, ConstHea
                                       static_cast<double>(lse_BNT[row]));
             const double ds = scale * p * (dot(shape, dout, t, n, v, j, kv, b) - delta);
             for (std::int64_t h = 0; h < shape.head_dim; ++h) {
-              dq_H[static_cast<std::size_t>(h)] += ds * at(shape, k, b, j, kv, h);
+              dq_H[h] += ds * at(shape, k, b, j, kv, h);
               dk_TH(j, h) += ds * at(shape, q, b, t, n, h);
               dv_TH(j, h) += p * at(shape, dout, b, t, n, h);
             }
           }
           for (std::int64_t h = 0; h < shape.head_dim; ++h) {
-            write(write_dq, shape, dq, b, t, n, h, dq_H[static_cast<std::size_t>(h)]);
+            write(write_dq, shape, dq, b, t, n, h, dq_H[h]);
           }
         }
       }

@@ -24,7 +24,7 @@ class Divisor {
       ++bits;
     }
     shift_ = 31 + bits;
-    const auto d = static_cast<std::uint64_t>(divisor);
+    const std::uint64_t d = divisor;
     multiplier_ = static_cast<std::uint32_t>(((std::uint64_t{1} << shift_) + d - 1) / d);
   }
 

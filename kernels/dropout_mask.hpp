@@ -14,7 +14,7 @@ namespace fourfold::kernels {
 
 /// One key per (seed, step, site).
 inline PhiloxKey dropout_key(const DropoutSite& site) {
-  const std::uint64_t salt = mix64(mix64(static_cast<std::uint64_t>(site.step)) + site.site);
+  const std::uint64_t salt = mix64(mix64(site.step) + site.site);
   return philox_key(site.seed, RandomUse::dropout, salt);
 }
 

@@ -20,7 +20,7 @@ std::int64_t block_offset(std::int64_t element) {
 float scale_of(const std::vector<float>& x, std::int64_t begin, std::int64_t end) {
   float largest = 0;
   for (std::int64_t i = begin; i < end; ++i) {
-    const float size = std::fabs(x[static_cast<std::size_t>(i)]);
+    const float size = std::fabs(x[i]);
     if (!std::isfinite(size)) {
       return std::numeric_limits<float>::quiet_NaN();
     }
@@ -37,7 +37,7 @@ void encode_int8(const std::vector<float>& x, std::byte* payload) {
     std::byte* const block = payload + block_offset(begin);
     std::memcpy(block, &scale, sizeof(scale));
     for (std::int64_t i = begin; i < end; ++i) {
-      const float value = x[static_cast<std::size_t>(i)];
+      const float value = x[i];
       const auto code = static_cast<std::int8_t>(scale > 0 ? std::nearbyint(value / scale) : 0.0F);
       std::memcpy(block + sizeof(scale) + (i - begin), &code, 1);
     }
@@ -62,10 +62,10 @@ float decoded(GradientCodec codec, const std::byte* payload, std::int64_t i) {
 
 void encode(GradientCodec codec, ConstTensorView gradient, ConstTensorView error, float error_scale,
             TensorView new_error, TensorView payload, device::StreamRef /*stream*/) {
-  std::vector<float> x(static_cast<std::size_t>(gradient.elements()));
+  std::vector<float> x(gradient.elements());
   for (std::int64_t i = 0; i < gradient.elements(); ++i) {
     const float before = error ? error.as<float>()[i] : 0.0F;
-    x[static_cast<std::size_t>(i)] = gradient.as<float>()[i] + error_scale * before;
+    x[i] = gradient.as<float>()[i] + error_scale * before;
   }
   auto* const bytes = static_cast<std::byte*>(payload.data());
   if (codec == GradientCodec::int8) {
@@ -77,8 +77,7 @@ void encode(GradientCodec codec, ConstTensorView gradient, ConstTensorView error
     }
   }
   for (std::int64_t i = 0; i < gradient.elements(); ++i) {
-    new_error.as<float>()[i] =
-        (x[static_cast<std::size_t>(i)] - decoded(codec, bytes, i)) / error_scale;
+    new_error.as<float>()[i] = (x[i] - decoded(codec, bytes, i)) / error_scale;
   }
 }
 

@@ -80,7 +80,7 @@ struct Project {
   KOKKOS_FUNCTION void operator()(std::int64_t begin, std::int64_t end) const {
     float* const mine = x + row * columns;
     for (std::int64_t i = begin; i < end; ++i) {
-      auto value = static_cast<double>(mine[i]);
+      double value = mine[i];
       for (std::int64_t other = 0; other < row; ++other) {
         value -= dots[other] * static_cast<double>(x[other * columns + i]);
       }
@@ -94,7 +94,7 @@ struct Project {
     double value[n];
     load<n>(mine, y);
     for (int i = 0; i < n; ++i) {
-      value[i] = static_cast<double>(y[i]);
+      value[i] = y[i];
     }
     for (std::int64_t other = 0; other < row; ++other) {
       load<n>(x + other * columns + first, y);
@@ -329,8 +329,7 @@ void replace_zero_rows(ConstTensorView other_RM, TensorView x_RM, device::Stream
   const ReplaceZeroRow whole{other_RM.as<float>(), x_RM.as<float>(), x_RM.dim(1)};
   const std::int64_t rows = x_RM.dim(0);
   if constexpr (is_for_device) {
-    auto* const found = static_cast<std::int32_t*>(
-        scratch(static_cast<std::size_t>(rows) * sizeof(std::int32_t), stream));
+    auto* const found = static_cast<std::int32_t*>(scratch(rows * sizeof(std::int32_t), stream));
     const bool aligned = at_packs<pack>(whole.other, whole.x);
     for_each("clear_found", rows, stream, ClearFound{found});
     for_each_pack_of_rows<pack>("find_non_zero_rows", rows, whole.columns, aligned, stream,

@@ -17,11 +17,11 @@ bool has_columns(const ConstTensorView& matrix, std::int64_t first, std::int64_t
 
 /// The first row of a matrix from column `first` on.
 const void* columns_from(const ConstTensorView& matrix, std::int64_t first) {
-  const auto bytes = static_cast<std::ptrdiff_t>(size_in_bytes(matrix.dtype()));
+  const std::ptrdiff_t bytes = size_in_bytes(matrix.dtype());
   return static_cast<const std::byte*>(matrix.data()) + first * bytes;
 }
 void* columns_from(const TensorView& matrix, std::int64_t first) {
-  const auto bytes = static_cast<std::ptrdiff_t>(size_in_bytes(matrix.dtype()));
+  const std::ptrdiff_t bytes = size_in_bytes(matrix.dtype());
   return static_cast<std::byte*>(matrix.data()) + first * bytes;
 }
 

@@ -40,7 +40,7 @@ class WidenedBlock {
     if (first_row == first_row_ && first_column == first_column_) {
       return data_.data();
     }
-    data_.resize(static_cast<std::size_t>(block * block));
+    data_.resize(block * block);
     float* target = data_.data();
 #pragma omp parallel for schedule(static)
     for (std::int64_t r = 0; r < rows; ++r) {
@@ -166,7 +166,7 @@ void widened_product(DType dtype, const Product& p) {
   thread_local Scratch scratch;
   scratch.a.forget();
   scratch.b.forget();
-  scratch.sum.resize(static_cast<std::size_t>(block * block));
+  scratch.sum.resize(block * block);
   if (dtype == DType::bf16) {
     multiply<BFloat16>(p, scratch);
   } else {

@@ -97,7 +97,7 @@ WayTimes fastest_way(const std::vector<std::vector<double>>& us) {
   }
   const auto least = std::ranges::min_element(result.median_us);
   if (*least < 0.99 * result.median_us.front()) {
-    result.best = static_cast<std::size_t>(least - result.median_us.begin());
+    result.best = least - result.median_us.begin();
   }
   return result;
 }

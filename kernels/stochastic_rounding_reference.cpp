@@ -23,7 +23,7 @@ BFloat16 rounded_stochastically(const StochasticRounding& rounding, std::int64_t
   inner.bits = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16);
   BFloat16 outer;
   outer.bits = static_cast<std::uint16_t>(inner.bits + 1);
-  const double from = static_cast<double>(static_cast<float>(inner));
+  const double from = static_cast<float>(inner);
   const double to = std::isinf(static_cast<float>(outer))
                         ? std::copysign(0x1p128, from)
                         : static_cast<double>(static_cast<float>(outer));

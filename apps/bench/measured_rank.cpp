@@ -116,7 +116,7 @@ void measure_sizes(Session& session, exchange::Operation operation, comm::Algori
                    std::vector<Row>& rows) {
   const bool speaks = session.world.rank() == 0;
   const Status status(speaks);
-  const auto element_bytes = static_cast<std::int64_t>(size_in_bytes(session.request.dtype));
+  const std::int64_t element_bytes = size_in_bytes(session.request.dtype);
   std::int64_t last_bytes = 0;
   for (const std::int64_t bytes : session.request.sizes_bytes) {
     const exchange::Extent extent =

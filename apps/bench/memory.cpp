@@ -14,7 +14,7 @@ namespace {
 constexpr double bytes_per_gib = 1024.0 * 1024 * 1024;
 
 std::int64_t needed_bytes(const Request& request, std::int64_t size_bytes, int line_ranks) {
-  const auto element_bytes = static_cast<std::int64_t>(size_in_bytes(request.dtype));
+  const std::int64_t element_bytes = size_in_bytes(request.dtype);
   std::int64_t most = 0;
   for (const exchange::Operation operation : request.operations) {
     const exchange::Extent extent =

@@ -68,7 +68,7 @@ void copy_tensor(const io::StoredTensor& tensor, std::int64_t memory_bytes,
   const Shape shown = shown_shape(tensor);
   const auto row_bytes = io::payload_bytes(tensor) / shown[0];
   const std::int64_t most = std::clamp<std::int64_t>(memory_bytes / row_bytes, 1, shown[0]);
-  std::vector<std::byte> memory(static_cast<std::size_t>(most * row_bytes));
+  std::vector<std::byte> memory(most * row_bytes);
   for (std::int64_t first = 0; first < shown[0]; first += most) {
     Box box = Box::whole(tensor.shape);
     Shape rows = shown;

@@ -106,9 +106,8 @@ io::PlanOptions plan_options(const std::string& files, std::int64_t ranks) {
 std::size_t file_count(const io::SavePlan& plan, const io::PlanOptions& options) {
   std::set<int> files;
   for (const io::PlannedExtent& extent : plan.extents) {
-    files.insert(options.file_of_rank.empty()
-                     ? extent.writer
-                     : options.file_of_rank[static_cast<std::size_t>(extent.writer)]);
+    files.insert(options.file_of_rank.empty() ? extent.writer
+                                              : options.file_of_rank[extent.writer]);
   }
   return files.size();
 }
@@ -187,7 +186,7 @@ std::string identity_beside(const io::Checkpoint& checkpoint, std::int64_t step,
     const std::vector<std::int64_t> steps = io::list_steps(folder);
     const auto place = std::ranges::find(steps, step);
     if (place != steps.end()) {
-      found = io::step_folders(folder)[static_cast<std::size_t>(place - steps.begin())].string();
+      found = io::step_folders(folder)[place - steps.begin()].string();
     }
   });
   found = comm::broadcast_text(world, found, 0);

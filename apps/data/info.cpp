@@ -25,8 +25,7 @@ void read_extremes(const io::TokenFile& file, FileFacts& facts) {
   facts.smallest_token = std::numeric_limits<std::int32_t>::max();
   std::vector<std::int32_t> chunk(1 << 16);
   for (std::int64_t first = 0; first < file.tokens(); first += std::ssize(chunk)) {
-    const auto count =
-        static_cast<std::size_t>(std::min<std::int64_t>(std::ssize(chunk), file.tokens() - first));
+    const std::size_t count = std::min<std::int64_t>(std::ssize(chunk), file.tokens() - first);
     file.read(first, std::span(chunk).first(count));
     const auto [smallest, largest] =
         std::minmax_element(chunk.begin(), chunk.begin() + static_cast<std::ptrdiff_t>(count));
@@ -70,14 +69,14 @@ FileFacts facts_of(const std::string& path, const InfoRequest& request) {
   facts.format = io::name(file.format());
   facts.type = io::name(file.type());
   facts.tokens = file.tokens();
-  facts.size_bytes = static_cast<std::int64_t>(std::filesystem::file_size(file.path()));
+  facts.size_bytes = std::filesystem::file_size(file.path());
   facts.documents = file.documents();
   read_extremes(file, facts);
   if (record) {
     facts.tokenizer = record->tokenizer_description;
   }
   if (request.show > 0) {
-    facts.first_tokens.resize(static_cast<std::size_t>(std::min(request.show, file.tokens())));
+    facts.first_tokens.resize(std::min(request.show, file.tokens()));
     file.read(0, facts.first_tokens);
     if (record || !request.tokenizer.empty()) {
       facts.first_text = text_of(facts.first_tokens, file, record, request.tokenizer);

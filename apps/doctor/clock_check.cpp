@@ -56,7 +56,7 @@ Address resolve(const std::string& host) {
 std::vector<ClockFacts> measure_clocks(const std::vector<std::string>& hosts,
                                        const std::vector<std::string>& machines,
                                        comm::Communicator& leaders) {
-  const auto self = static_cast<std::size_t>(leaders.rank());
+  const std::size_t self = leaders.rank();
   ClockFacts own;
   own.offset_s = comm::clock_offset_s(leaders, machines[self], unix_time_s);
   // The first two, where hangs are judged, and a neighbour.
@@ -88,7 +88,7 @@ Check clock_check(const Ranks& ranks, std::span<const ClockFacts> facts) {
     if (std::fabs(skew_s) < worth_a_word_s) {
       continue;
     }
-    const std::string& node = ranks.nodes[static_cast<std::size_t>(firsts[i])];
+    const std::string& node = ranks.nodes[firsts[i]];
     const std::string finding = fmt::format("the clock of {} is {:.1f} s {} the others'", node,
                                             std::fabs(skew_s), skew_s > 0 ? "before" : "behind");
     if (std::fabs(skew_s) > too_far_s && facts.size() > 2) {
@@ -115,7 +115,7 @@ Check names_check(const Ranks& ranks, std::span<const ClockFacts> facts) {
       check.warn(
           fmt::format("{} {} (hangs are told over connections by name, and are not where it "
                       "fails) have /etc/hosts or DNS put right",
-                      ranks.nodes[static_cast<std::size_t>(firsts[i])], facts[i].name_problem));
+                      ranks.nodes[firsts[i]], facts[i].name_problem));
     }
   }
   check.say(problems == 0 ? "nodes find each other by name"

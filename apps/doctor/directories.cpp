@@ -56,7 +56,7 @@ void probe(DirectoryFacts& facts, int nodes, double seconds) {
     const io::DirectoryProbe probe =
         io::probe_directory(facts.probed, std::min(most_bytes, share), seconds);
     facts.has_links = probe.has_links;
-    facts.bytes = static_cast<std::int64_t>(probe.bytes);
+    facts.bytes = probe.bytes;
     facts.write_s = probe.write_s;
     facts.read_s = probe.read_s;
     const io::DirectoryRoom room = io::room_of(facts.probed);
@@ -99,11 +99,11 @@ void read_data(const Directory& directory, DirectoryFacts& facts, double seconds
       const io::TokenFile file{fs::path(files[i])};
       facts.tokens += file.tokens();
       if (i == 0) {
-        tokens.resize(static_cast<std::size_t>(std::min(read_tokens, file.tokens())));
+        tokens.resize(std::min(read_tokens, file.tokens()));
         const double start_s = steady_time_s();
         file.read(0, tokens);
         facts.read_s = steady_time_s() - start_s;
-        facts.bytes = static_cast<std::int64_t>(tokens.size() * io::size_bytes(file.type()));
+        facts.bytes = tokens.size() * io::size_bytes(file.type());
       }
     }
   });

@@ -202,7 +202,7 @@ Check directory_check(const Ranks& ranks, const Directory& directory,
   Examined examined{
       .directory = directory, .facts = is_alone ? facts.first(1) : facts, .nodes = {}};
   for (const int rank : ranks.first_ranks()) {
-    examined.nodes.push_back(ranks.nodes[static_cast<std::size_t>(rank)]);
+    examined.nodes.push_back(ranks.nodes[rank]);
   }
   check.say(summary_of(examined));
   check_problems(examined, check);

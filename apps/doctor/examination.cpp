@@ -171,8 +171,8 @@ class Examiner {
       std::vector<std::string> hosts;
       std::vector<std::string> machines;
       for (const int rank : firsts) {
-        hosts.push_back(found_.ranks.facts[static_cast<std::size_t>(rank)].host);
-        machines.push_back(found_.ranks.facts[static_cast<std::size_t>(rank)].machine);
+        hosts.push_back(found_.ranks.facts[rank].host);
+        machines.push_back(found_.ranks.facts[rank].machine);
       }
       found_.clocks = measure_clocks(hosts, machines, *leaders);
     }

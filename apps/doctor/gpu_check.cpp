@@ -133,8 +133,7 @@ void check_ranks(const Ranks& ranks, Check& check) {
       check.fail(
           format_message("ranks {} have the same GPU (PCI {} of {}); start one rank per GPU, or "
                          "ask for more GPUs",
-                         first_of(sharing), gpu.second,
-                         ranks.nodes[static_cast<std::size_t>(std::stoi(sharing.front()))]));
+                         first_of(sharing), gpu.second, ranks.nodes[std::stoi(sharing.front())]));
     }
   }
 }
@@ -168,7 +167,7 @@ Check devices_check(const Ranks& ranks, std::span<const NodeGpus> nodes_gpus, bo
   const std::vector<int> firsts = ranks.first_ranks();
   std::vector<Node> nodes;
   for (std::size_t i = 0; i < nodes_gpus.size(); ++i) {
-    nodes.push_back({ranks.nodes[static_cast<std::size_t>(firsts[i])], &nodes_gpus[i]});
+    nodes.push_back({ranks.nodes[firsts[i]], &nodes_gpus[i]});
   }
   if (on_gpus) {
     check_ranks(ranks, check);

@@ -35,7 +35,7 @@ struct Crowd {
 std::vector<Crowd> crowds_of(const Ranks& ranks, const Machine& machine) {
   std::map<std::string, std::set<int>> cores_of_list;
   for (const int rank : machine.ranks) {
-    const std::string& list = ranks.facts[static_cast<std::size_t>(rank)].cores;
+    const std::string& list = ranks.facts[rank].cores;
     const std::vector<int> cores = cores_in(list);
     cores_of_list.try_emplace(list, cores.begin(), cores.end());
   }
@@ -43,7 +43,7 @@ std::vector<Crowd> crowds_of(const Ranks& ranks, const Machine& machine) {
   for (const auto& [list, cores] : cores_of_list) {
     Crowd crowd{.ranks = {}, .cores = cores};
     for (const int rank : machine.ranks) {
-      const RankFacts& facts = ranks.facts[static_cast<std::size_t>(rank)];
+      const RankFacts& facts = ranks.facts[rank];
       const std::set<int>& own = cores_of_list.at(facts.cores);
       if (!own.empty() && std::ranges::includes(cores, own)) {
         crowd.ranks.push_back(rank);
@@ -128,7 +128,7 @@ bool Ranks::are_uneven() const {
 }
 
 std::string Ranks::rank_text(int rank) const {
-  return fmt::format("rank {} on {}", rank, nodes[static_cast<std::size_t>(rank)]);
+  return fmt::format("rank {} on {}", rank, nodes[rank]);
 }
 
 std::vector<int> Ranks::first_ranks() const {

@@ -78,7 +78,7 @@ Json nodes_of(const Examination& examination) {
   const std::vector<double> links = best_link_of_nodes(examination.links, firsts.size());
   Json array = Json::array();
   for (std::size_t i = 0; i < firsts.size(); ++i) {
-    array.push_back({{"node", examination.ranks.nodes[static_cast<std::size_t>(firsts[i])]},
+    array.push_back({{"node", examination.ranks.nodes[firsts[i]]},
                      {"clock_offset_s", examination.clocks[i].offset_s},
                      {"best_link_gb_s", links[i]},
                      {"gpus", gpus_of(examination.gpus[i])}});
@@ -97,7 +97,7 @@ Json directories_of(const Examination& examination) {
       if (directory.use == Directory::Use::first_rank && node > 0) {
         break;
       }
-      nodes.push_back({{"node", examination.ranks.nodes[static_cast<std::size_t>(firsts[node])]},
+      nodes.push_back({{"node", examination.ranks.nodes[firsts[node]]},
                        {"probed", facts.probed},
                        {"problem", facts.problem},
                        {"bytes", facts.bytes},

@@ -31,7 +31,7 @@ struct MachineMemory {
 MachineMemory memory_of(const Ranks& ranks, const Machine& machine) {
   MachineMemory memory;
   for (const int rank : machine.ranks) {
-    const RankFacts& facts = ranks.facts[static_cast<std::size_t>(rank)];
+    const RankFacts& facts = ranks.facts[rank];
     memory.total_bytes = facts.memory_bytes;
     if (facts.available_bytes >= 0) {
       memory.available_bytes = memory.available_bytes < 0
@@ -157,8 +157,8 @@ void check_shared_memory(const Ranks& ranks, Check& check) {
                     first_of(alone)));
   }
   for (const Machine& machine : machines_of(ranks.facts, ranks.nodes)) {
-    const RankFacts& facts = ranks.facts[static_cast<std::size_t>(machine.ranks.front())];
-    const auto count = static_cast<std::int64_t>(machine.ranks.size());
+    const RankFacts& facts = ranks.facts[machine.ranks.front()];
+    const std::int64_t count = machine.ranks.size();
     if (count > 1 && (!facts.has_shm || (facts.shm_free_bytes >= 0 &&
                                          facts.shm_free_bytes < count * shm_bytes_per_rank))) {
       check.warn(

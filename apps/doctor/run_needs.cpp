@@ -44,7 +44,7 @@ std::int64_t steps_to_come(const runfile::RunConfig& config) {
       checkpoint.every_steps > 0 ? config.train.steps / checkpoint.every_steps + 1 : 1;
   std::int64_t there = 0;
   comm::attempt([&] {  // what cannot be read shows when it is probed
-    there = static_cast<std::int64_t>(io::list_steps(checkpoint.dir).size());
+    there = io::list_steps(checkpoint.dir).size();
   });
   const std::int64_t kept = checkpoint.keep_last > 0
                                 ? std::min(saves, checkpoint.keep_last + checkpoint.keep_best + 1)
@@ -127,10 +127,9 @@ void plan(runfile::EffectiveConfig effective, int rank, int ranks, RunNeeds& nee
   }
   file_bytes = plan.file_bytes;
   const std::size_t beside = plan.host_bytes + plan.image_bytes + plan.process_bytes;
-  needs.rank_bytes = static_cast<std::int64_t>(
-      device::has_own_memory
-          ? beside
-          : std::accumulate(plan.memory_bytes.begin(), plan.memory_bytes.end(), beside));
+  needs.rank_bytes = device::has_own_memory ? beside
+                                            : std::accumulate(plan.memory_bytes.begin(),
+                                                              plan.memory_bytes.end(), beside);
   if (config.checkpoint.async) {
     needs.rank_bytes += config.checkpoint.async_copies * save.most_of_rank_bytes;
   }

@@ -50,7 +50,7 @@ Check judge(std::string name, const Ranks& ranks, std::span<const RankSpeed> spe
   check.say(fmt::format("{:.1f} {} per rank{}", usual, figure.unit, of));
   if (values.size() > 1) {
     check.say(fmt::format("{} (median); slowest {} with {:.1f}", check.summary(),
-                          ranks.rank_text(slowest), values[static_cast<std::size_t>(slowest)]));
+                          ranks.rank_text(slowest), values[slowest]));
   }
   const std::set<int> crowded = ranks.crowded();
   const bool all_are = crowded.size() == speeds.size();

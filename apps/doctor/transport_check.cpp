@@ -23,7 +23,7 @@ constexpr const char* crowded =
 std::vector<std::string> nodes_of(const Ranks& ranks, const LineSpeed& line) {
   std::vector<std::string> nodes;
   for (const int rank : line.ranks) {
-    const std::string& node = ranks.nodes[static_cast<std::size_t>(rank)];
+    const std::string& node = ranks.nodes[rank];
     if (std::ranges::find(nodes, node) == nodes.end()) {
       nodes.push_back(node);
     }
@@ -117,7 +117,7 @@ std::vector<double> best_link_of_nodes(std::span<const LinkSpeed> links, std::si
   std::vector<double> best(nodes, 0);
   for (const LinkSpeed& link : links) {
     for (const int end : {link.from, link.to}) {
-      double& value = best.at(static_cast<std::size_t>(end));
+      double& value = best.at(end);
       value = std::max(value, link.gb_s);
     }
   }
@@ -147,8 +147,7 @@ std::vector<Check> transport_checks(const Ranks& ranks, std::span<const LineSpee
       continue;
     }
     Check& check = checks.emplace_back(fmt::format("transport {}", axis));
-    const LineSpeed& slowest =
-        lines[own[static_cast<std::size_t>(std::ranges::min_element(rates) - rates.begin())]];
+    const LineSpeed& slowest = lines[own[std::ranges::min_element(rates) - rates.begin()]];
     check.say(fmt::format("{} group{} of {}, {} ({} bytes){}", own.size(),
                           own.size() == 1 ? "" : "s at once", slowest.ranks.size(),
                           speed_text(slowest), slowest.bytes,
@@ -176,10 +175,8 @@ Check network_check(const Ranks& ranks, std::span<const LinkSpeed> links) {
     return check;
   }
   const std::vector<double> best = best_link_of_nodes(links, firsts.size());
-  const auto node = [&](std::size_t i) -> const std::string& {
-    return ranks.nodes[static_cast<std::size_t>(firsts[i])];
-  };
-  const auto worst = static_cast<std::size_t>(std::ranges::min_element(best) - best.begin());
+  const auto node = [&](std::size_t i) -> const std::string& { return ranks.nodes[firsts[i]]; };
+  const std::size_t worst = std::ranges::min_element(best) - best.begin();
   check.say(
       fmt::format("{:.2f} GB/s from node to node (median of their best); slowest {} with "
                   "{:.2f}",

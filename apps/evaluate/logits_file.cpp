@@ -23,11 +23,11 @@ LogitsFile::LogitsFile(const std::filesystem::path& path, const io::Checkpoint& 
              {"step", std::to_string(checkpoint.step())}},
             world),
       widened_TV_(DType::f32, {dataset.context(), vocab}),
-      host_TV_(static_cast<std::size_t>(dataset.context() * vocab)) {}
+      host_TV_(dataset.context() * vocab) {}
 
 void LogitsFile::add(data::SampleRange samples, const model::Stage& stage) {
   const std::int64_t context = dataset_->context();
-  std::vector<std::int32_t> token(static_cast<std::size_t>(context));
+  std::vector<std::int32_t> token(context);
   std::vector<std::int32_t> target(token.size());
   const device::StreamRef stream;
   for (std::int64_t row = 0; row < samples.count; ++row) {

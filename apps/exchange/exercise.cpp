@@ -32,7 +32,7 @@ std::array<std::int64_t, period> sums(int ranks) {
   std::array<std::int64_t, period> result{};
   for (std::int64_t i = 0; i < period; ++i) {
     for (int rank = 0; rank < ranks; ++rank) {
-      result[static_cast<std::size_t>(i)] += value(rank, i);
+      result[i] += value(rank, i);
     }
   }
   return result;
@@ -42,7 +42,7 @@ template <class T, class Expected>
 std::int64_t count_wrong(std::span<const T> values, Expected expected) {
   std::int64_t wrong = 0;
   for (std::int64_t i = 0; i < std::ssize(values); ++i) {
-    wrong += values[static_cast<std::size_t>(i)] == number<T>(expected(i)) ? 0 : 1;
+    wrong += values[i] == number<T>(expected(i)) ? 0 : 1;
   }
   return wrong;
 }
@@ -53,7 +53,7 @@ Exercise::Exercise(Operation operation, const Extent& extent, DType dtype, comm:
     : operation_(operation),
       extent_(extent),
       line_(&line),
-      counts_(static_cast<std::size_t>(line.size()), extent.count),
+      counts_(line.size(), extent.count),
       send_(dtype, {extent.send_elements}),
       recv_(dtype, {extent.recv_elements}) {
   device::zero(send_.view().data(), send_.view().bytes(), {});  // so that its pages are there
@@ -111,13 +111,11 @@ std::int64_t Exercise::wrong_elements_typed() {
       static_cast<std::size_t>(operation_ == Operation::all_reduce ? extent_.recv_elements
                                                                    : extent_.send_elements));
   for (std::int64_t i = 0; i < std::ssize(input); ++i) {
-    input[static_cast<std::size_t>(i)] = number<T>(value(rank, i));
+    input[i] = number<T>(value(rank, i));
   }
   run();
   const std::span<const T> output(recv_.as<T>(), static_cast<std::size_t>(extent_.recv_elements));
-  const auto sum_at = [table = sums(line_->size())](std::int64_t i) {
-    return table[static_cast<std::size_t>(i % period)];
-  };
+  const auto sum_at = [table = sums(line_->size())](std::int64_t i) { return table[i % period]; };
   switch (operation_) {
     case Operation::all_reduce:
       return count_wrong(output, sum_at);

@@ -41,9 +41,7 @@ class Contender {
       iterations_ = static_cast<int>(std::clamp(share_s / guess_s, 1.0, most_iterations));
     }
   }
-  void run_round(int round) {
-    times_s_[static_cast<std::size_t>(round)] = timed(call_, iterations_, *world_);
-  }
+  void run_round(int round) { times_s_[round] = timed(call_, iterations_, *world_); }
   double median_s() {
     std::ranges::sort(times_s_);
     return times_s_[rounds / 2];

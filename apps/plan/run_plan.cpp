@@ -178,8 +178,7 @@ std::string copy_text(const PlannedRun& run) {
   }
   const auto ranks = static_cast<int>(run.mesh.ranks());
   const auto layouts = train::state_layouts(run, train::saved_tensors(run));
-  const auto saved =
-      static_cast<std::size_t>(std::ranges::max(io::plan_save(layouts, ranks).bytes_of_rank));
+  const std::size_t saved = std::ranges::max(io::plan_save(layouts, ranks).bytes_of_rank);
   std::string text;
   if (config.async) {
     const std::size_t bytes = static_cast<std::size_t>(config.async_copies) * saved;

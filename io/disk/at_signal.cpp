@@ -87,7 +87,7 @@ bool holds_word(const char* path, const char* word) noexcept {
   if (bytes <= 0) {
     return false;
   }
-  text[static_cast<std::size_t>(bytes)] = '\0';
+  text[bytes] = '\0';
   return std::strstr(text.data(), word) != nullptr;
 }
 

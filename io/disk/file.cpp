@@ -163,7 +163,7 @@ void OutputFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes
       ::sync_file_range(descriptor_.get(), static_cast<off_t>(offset), written,
                         SYNC_FILE_RANGE_WRITE);
     }
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
+    bytes = bytes.subspan(written);
     offset += static_cast<std::uint64_t>(written);
   }
 }
@@ -217,7 +217,7 @@ Defect InputFile::read_at(std::uint64_t offset, std::span<std::byte> bytes) cons
     if (got == 0) {
       return fmt::format("ends at byte {}, in the middle of what it should hold", offset);
     }
-    bytes = bytes.subspan(static_cast<std::size_t>(got));
+    bytes = bytes.subspan(got);
     offset += static_cast<std::uint64_t>(got);
   }
   return std::nullopt;

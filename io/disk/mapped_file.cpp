@@ -28,7 +28,7 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
                     format_message("{}: {} and cannot be mapped into memory; name a regular file",
                                    path.string(), file.defect));
   }
-  size_bytes_ = static_cast<std::size_t>(file.size_bytes);
+  size_bytes_ = file.size_bytes;
   if (size_bytes_ == 0) {
     return;
   }
@@ -76,7 +76,7 @@ void MappedFile::will_need(std::size_t offset_bytes, std::size_t count_bytes) co
   if (offset_bytes >= size_bytes_) {
     return;
   }
-  static const auto page_bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  static const std::size_t page_bytes = ::sysconf(_SC_PAGESIZE);
   const std::size_t begin = offset_bytes / page_bytes * page_bytes;
   const std::size_t end = offset_bytes + std::min(count_bytes, size_bytes_ - offset_bytes);
   ::madvise(const_cast<std::byte*>(data_) + begin, end - begin, MADV_WILLNEED);

@@ -147,7 +147,7 @@ void TileStream::Impl::reap(long least) {
   if (count < 0) {
     fail(format_message("io_getevents: {}", std::strerror(-count)));
   }
-  const auto ended = std::span(events).first(static_cast<std::size_t>(count));
+  const auto ended = std::span(events).first(count);
   for (const io_event& event : ended) {
     --static_cast<Slot*>(event.data)->in_flight;
   }

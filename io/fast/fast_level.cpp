@@ -60,7 +60,7 @@ Room room_of(const SavePlan& plan, const NodeMap& nodes, int node, bool partner)
   std::uint64_t files = 3;
   const auto add = [&](int of) {
     for (const int rank : nodes.ranks_on(of)) {
-      bytes += static_cast<std::uint64_t>(plan.bytes_of_rank[static_cast<std::size_t>(rank)]);
+      bytes += static_cast<std::uint64_t>(plan.bytes_of_rank[rank]);
       ++files;
     }
   };

@@ -13,7 +13,7 @@ NodeMap::NodeMap(std::vector<int> node_of_rank) : node_of_rank_(std::move(node_o
   FOURFOLD_EXPECT(!node_of_rank_.empty());
   ranks_.resize(static_cast<std::size_t>(*std::ranges::max_element(node_of_rank_)) + 1);
   for (std::size_t rank = 0; rank < node_of_rank_.size(); ++rank) {
-    std::vector<int>& on_node = ranks_[static_cast<std::size_t>(node_of_rank_[rank])];
+    std::vector<int>& on_node = ranks_[node_of_rank_[rank]];
     place_.push_back(static_cast<int>(on_node.size()));
     on_node.push_back(static_cast<int>(rank));
   }

@@ -14,11 +14,11 @@ class NodeMap {
   explicit NodeMap(std::vector<int> node_of_rank);
 
   int nodes() const noexcept { return static_cast<int>(ranks_.size()); }
-  int node_of(int rank) const { return node_of_rank_[static_cast<std::size_t>(rank)]; }
+  int node_of(int rank) const { return node_of_rank_[rank]; }
   /// Ascending; at least one.
-  std::span<const int> ranks_on(int node) const { return ranks_[static_cast<std::size_t>(node)]; }
+  std::span<const int> ranks_on(int node) const { return ranks_[node]; }
   /// The rank's number among those on its node.
-  int place_of(int rank) const { return place_[static_cast<std::size_t>(rank)]; }
+  int place_of(int rank) const { return place_[rank]; }
   bool is_first(int rank) const { return place_of(rank) == 0; }
   int next(int node) const { return (node + 1) % nodes(); }
   int previous(int node) const { return (node + nodes() - 1) % nodes(); }

@@ -91,19 +91,18 @@ std::vector<std::string> PayloadCopies::missing() const {
 }
 
 std::vector<int> PayloadCopies::ranks_for(const std::vector<std::size_t>& files) const {
-  std::vector<std::uint64_t> bytes_of_rank(static_cast<std::size_t>(world_.size()), 0);
+  std::vector<std::uint64_t> bytes_of_rank(world_.size(), 0);
   std::vector<int> ranks;
   for (const std::size_t file : files) {
     int best = -1;
     for (const int node : nodes_with_[file]) {
       for (const int rank : nodes_.ranks_on(node)) {
-        if (best < 0 || bytes_of_rank[static_cast<std::size_t>(rank)] <
-                            bytes_of_rank[static_cast<std::size_t>(best)]) {
+        if (best < 0 || bytes_of_rank[rank] < bytes_of_rank[best]) {
           best = rank;
         }
       }
     }
-    bytes_of_rank[static_cast<std::size_t>(best)] += manifest_.files[file].bytes;
+    bytes_of_rank[best] += manifest_.files[file].bytes;
     ranks.push_back(best);
   }
   return ranks;

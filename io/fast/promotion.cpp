@@ -165,7 +165,7 @@ std::optional<Inspection> Promotion::head_of(std::int64_t step) {
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank].starts_with('=')) {
       root = root < 0 ? static_cast<int>(rank) : root;
-      if (all[rank] != all[static_cast<std::size_t>(root)]) {
+      if (all[rank] != all[root]) {
         pass_over(step, fmt::format("the nodes of ranks {} and {} have different manifests of it",
                                     root, rank));
         return std::nullopt;

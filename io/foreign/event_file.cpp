@@ -199,7 +199,7 @@ void EventFile::append_record(const std::string& event) {
     if (written <= 0) {
       cannot_write_events(path_, "write", written == 0 ? EIO : errno);
     }
-    rest.remove_prefix(static_cast<std::size_t>(written));
+    rest.remove_prefix(written);
   }
 }
 

@@ -242,7 +242,7 @@ class HeaderReader final : public json::json_sax_t {
     if (place_ != Place::entry || !is_list_entry_) {
       return true;
     }
-    const auto next = static_cast<std::size_t>(std::popcount(seen_));
+    const std::size_t next = std::popcount(seen_);
     if (next == members.size()) {
       return fail(format_message("has more than {} members in the entry '{}'", next, name_));
     }
@@ -315,7 +315,7 @@ bool HeaderReader::end_entry() {
   array_.shape = shape_.size() <= Shape::max_rank
                      ? Shape(shape_)
                      : Shape{static_cast<std::int64_t>(*bytes * 8 / type->bits)};
-  array_.first_byte = static_cast<std::uint64_t>(range_[0]);
+  array_.first_byte = range_[0];
   array_.bytes = *bytes;
   return add_array();
 }

@@ -77,7 +77,7 @@ std::optional<std::uint64_t> stored_bytes(const Shape& shape, DType dtype) noexc
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) {
     return 0;
   }
-  auto bytes = static_cast<std::int64_t>(size_in_bytes(dtype));
+  std::int64_t bytes = size_in_bytes(dtype);
   for (const std::int64_t extent : shape) {
     if (extent < 0 || bytes > most / extent) {
       return std::nullopt;

@@ -10,7 +10,7 @@ namespace fourfold::io {
 std::vector<StoredBox> boxes_of(const Checkpoint& checkpoint, const StoredTensor& tensor) {
   const CheckpointContents& contents = checkpoint.contents();
   FOURFOLD_EXPECT(checkpoint.find(tensor.id) == &tensor);
-  const auto row = static_cast<std::size_t>(&tensor - contents.index.tensors.data());
+  const std::size_t row = &tensor - contents.index.tensors.data();
   std::vector<StoredBox> boxes;
   for (std::size_t i = contents.first_extent[row]; i < contents.first_extent[row + 1]; ++i) {
     const StoredExtent& extent = contents.index.extents[i];

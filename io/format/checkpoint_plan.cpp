@@ -58,11 +58,11 @@ std::vector<Box> parts_of(const Box& box, std::int64_t element_bytes, int holder
     return {box};
   }
   const std::int64_t parts = std::min(wanted, box.extent[dim]);
-  std::vector<Box> result(static_cast<std::size_t>(parts), box);
+  std::vector<Box> result(parts, box);
   for (std::int64_t index = 0; index < parts; ++index) {
     const Range range = even_part(box.extent[dim], parts, index);
-    result[static_cast<std::size_t>(index)].offset[dim] = box.offset[dim] + range.begin;
-    result[static_cast<std::size_t>(index)].extent[dim] = range.count;
+    result[index].offset[dim] = box.offset[dim] + range.begin;
+    result[index].extent[dim] = range.count;
   }
   return result;
 }
@@ -77,7 +77,7 @@ void add_box(Fingerprint& fingerprint, const Box& box) {
 void add_tensor(Fingerprint& fingerprint, const TensorLayout& layout) {
   fingerprint.add(layout.id.str());
   fingerprint.add(name(layout.dtype));
-  fingerprint.add(static_cast<std::int64_t>(layout.shape.rank()));
+  fingerprint.add(layout.shape.rank());
   add_box(fingerprint, Box::whole(layout.shape));
 }
 
@@ -170,13 +170,13 @@ std::vector<int> files_by_node(std::span<const std::string> rank_hosts) {
 SavePlan plan_save(std::span<const TensorLayout> layouts, int ranks, const PlanOptions& options) {
   FOURFOLD_EXPECT(ranks >= 1);
   SavePlan plan;
-  plan.bytes_of_rank.assign(static_cast<std::size_t>(ranks), 0);
+  plan.bytes_of_rank.assign(ranks, 0);
   std::vector<std::int64_t> bytes;
   std::set<TensorId> seen;
   for (std::size_t tensor = 0; tensor < layouts.size(); ++tensor) {
     const TensorLayout& layout = layouts[tensor];
     check_layout(layout, ranks, seen);
-    const auto element_bytes = static_cast<std::int64_t>(size_in_bytes(layout.dtype));
+    const std::int64_t element_bytes = size_in_bytes(layout.dtype);
     for (std::size_t held = 0; held < layout.boxes.size(); ++held) {
       const HeldBox& held_box = layout.boxes[held];
       if (held_box.box.empty()) {

@@ -38,7 +38,7 @@ void read_tensors(TableReader& reader, Index& index) {
       reader.fail(format_message("row {} of /tensors ({}) is not of a tensor", row, names[row]));
       return;
     }
-    const auto rank = static_cast<std::size_t>(ranks[row]);
+    const std::size_t rank = ranks[row];
     index.tensors.push_back({{names[row], *state},
                              *dtype,
                              shape_of(reader, shapes[row], rank),
@@ -64,7 +64,7 @@ void read_extents(TableReader& reader, std::size_t files, Index& index) {
           format_message("row {} of /extents names a tensor or file that is not there", row));
       return;
     }
-    const auto tensor = static_cast<std::size_t>(tensors[row]);
+    const std::size_t tensor = tensors[row];
     const std::size_t rank = index.tensors[tensor].shape.rank();
     index.extents.push_back(
         {tensor,

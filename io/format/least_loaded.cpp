@@ -11,7 +11,7 @@ LeastLoaded::Heap& LeastLoaded::heap_of(const RankSet& holders) {
   if (is_new) {
     std::vector<Entry> entries;
     for (const int rank : holders.members()) {
-      entries.emplace_back(bytes_of_rank_[static_cast<std::size_t>(rank)], rank);
+      entries.emplace_back(bytes_of_rank_[rank], rank);
     }
     place->second = Heap({}, std::move(entries));
   }
@@ -20,13 +20,13 @@ LeastLoaded::Heap& LeastLoaded::heap_of(const RankSet& holders) {
 
 int LeastLoaded::give(const RankSet& holders, std::int64_t bytes) {
   if (holders.size() == 1) {
-    bytes_of_rank_[static_cast<std::size_t>(holders[0])] += bytes;
+    bytes_of_rank_[holders[0]] += bytes;
     return holders[0];
   }
   Heap& heap = heap_of(holders);
   for (;;) {
     const auto [known_bytes, rank] = heap.top();
-    std::int64_t& actual_bytes = bytes_of_rank_[static_cast<std::size_t>(rank)];
+    std::int64_t& actual_bytes = bytes_of_rank_[rank];
     heap.pop();
     if (known_bytes == actual_bytes) {
       actual_bytes += bytes;

@@ -93,7 +93,7 @@ void read_files(Reader& reader, const Json& json, Manifest& manifest) {
   for (const Json& entry : files) {
     ManifestFile file;
     file.name = reader.text(entry, "name");
-    file.bytes = static_cast<std::uint64_t>(reader.integer(entry, "bytes", 1));
+    file.bytes = reader.integer(entry, "bytes", 1);
     file.crc32c = reader.crc(entry, "crc32c");
     file.table_crc32c = reader.crc(entry, "crc_table_crc32c");
     if (!payload_number(file.name)) {
@@ -202,7 +202,7 @@ Defect parse_manifest(std::string_view text, Manifest& manifest) {
     manifest.mesh[axis] = static_cast<int>(degree);
   }
   const Json& index = reader.member(json, "index");
-  manifest.index_bytes = static_cast<std::uint64_t>(reader.integer(index, "bytes", 1));
+  manifest.index_bytes = reader.integer(index, "bytes", 1);
   manifest.index_crc32c = reader.crc(index, "crc32c");
   if (reader.text(index, "name") != index_name) {
     reader.fail(format_message("names another index than {}", index_name));

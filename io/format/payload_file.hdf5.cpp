@@ -35,7 +35,7 @@ void write_extents(hid_t file, std::span<PayloadDataset> datasets) {
   for (PayloadDataset& wanted : datasets) {
     const h5::Id dataset = h5::create_dataset(file, wanted.path, h5::type_of(wanted.dtype),
                                               h5::space_of(wanted.box.extent));
-    const auto first_chunk = static_cast<std::int64_t>(wanted.first_chunk);
+    const std::int64_t first_chunk = wanted.first_chunk;
     h5::write_attribute(dataset.get(), "global_shape", values_of(wanted.global_shape));
     h5::write_attribute(dataset.get(), "offset", values_of(wanted.box.offset));
     h5::write_attribute(dataset.get(), "dtype", name(wanted.dtype));
@@ -59,7 +59,7 @@ void write_empty_tensors(hid_t file, std::span<const StoredTensor> tensors) {
 
 /// @return where the table lies
 std::uint64_t create_table(hid_t file, std::uint64_t chunks) {
-  const auto entries = static_cast<std::int64_t>(chunks);
+  const std::int64_t entries = chunks;
   const h5::Id table = h5::create_dataset(file, table_path, h5::type_of(DType::u32),
                                           h5::simple_space({&entries, 1}));
   return h5::offset_of(table.get());

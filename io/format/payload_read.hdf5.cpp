@@ -84,7 +84,7 @@ DescribedExtent read_extent(TableReader& reader, const TensorId& id, std::string
   }
   const std::vector<std::int64_t> extents(dims.begin(), dims.end());
   extent.box = {offset, Shape({extents.data(), extents.size()})};
-  extent.first_chunk = static_cast<std::uint64_t>(reader.integer(path, "first_chunk", 0));
+  extent.first_chunk = reader.integer(path, "first_chunk", 0);
   if (stored_bytes(extent.box.extent, extent.tensor.dtype).value_or(0) == 0) {
     reader.fail(format_message("{} has the impossible extent {}", path, extent.box.extent.str()));
   }

@@ -54,7 +54,7 @@ std::vector<std::string> TableReader::names(const std::string& group_path) {
       fail(format_message("{} has a name that cannot be read", group_path));
       break;
     }
-    name.resize(static_cast<std::size_t>(length));
+    name.resize(length);
     H5L_info_t link = {};
     if (H5Lget_info(group.get(), name.c_str(), &link, H5P_DEFAULT) < 0 ||
         link.type != H5L_TYPE_HARD) {
@@ -76,7 +76,7 @@ std::vector<std::int64_t> TableReader::integers(const std::string& path, const c
     fail(format_message("{} has no numbers \"{}\"", path, attribute));
     return {};
   }
-  std::vector<std::int64_t> values(static_cast<std::size_t>(count));  // none: a null space
+  std::vector<std::int64_t> values(count);  // none: a null space
   if (count > 0 && H5Aread(opened.get(), H5T_NATIVE_INT64, values.data()) < 0) {
     fail(format_message("{} has no numbers \"{}\" that can be read", path, attribute));
   }

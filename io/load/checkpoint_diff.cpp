@@ -91,7 +91,7 @@ class Side {
 
   /// The elements of a box, until the next call.
   std::span<const std::byte> read(const StoredTensor& tensor, const Box& box) {
-    bytes_.resize(static_cast<std::size_t>(box.elements()) * size_in_bytes(tensor.dtype));
+    bytes_.resize(box.elements() * size_in_bytes(tensor.dtype));
     source_.read(tensor.id, box, TensorView(bytes_.data(), tensor.dtype, box.extent));
     return bytes_;
   }
@@ -109,7 +109,7 @@ class Comparison {
 
   void compare_elements(TensorDifference& difference) {
     const StoredTensor& tensor = *a_.find(difference.id);
-    const auto element_bytes = static_cast<std::int64_t>(size_in_bytes(tensor.dtype));
+    const std::int64_t element_bytes = size_in_bytes(tensor.dtype);
     const std::int64_t most =
         std::max<std::int64_t>(1, options_.memory_bytes / (2 * element_bytes));
     ElementDiff elements(difference, tensor.dtype, options_.largest);

@@ -49,8 +49,7 @@ std::vector<WantedBox> stored_ones(const Checkpoint& checkpoint,
 void add_reads(const Checkpoint& checkpoint, const WantedBox& wanted, const Box& box,
                std::vector<Read>& reads) {
   const CheckpointContents& contents = checkpoint.contents();
-  const auto tensor =
-      static_cast<std::size_t>(checkpoint.find(wanted.id) - contents.index.tensors.data());
+  const std::size_t tensor = checkpoint.find(wanted.id) - contents.index.tensors.data();
   for (std::size_t i = contents.first_extent[tensor]; i < contents.first_extent[tensor + 1]; ++i) {
     const StoredExtent& extent = contents.index.extents[i];
     if (const auto part = box.empty() ? std::nullopt : intersect(extent.box, box)) {
@@ -83,7 +82,7 @@ std::vector<Read> plan_reads(const Checkpoint& checkpoint, std::span<const Wante
 /// All ranks learn all lines; rank by rank, and no line twice.
 std::vector<std::string> gather_lines(const std::vector<std::string>& mine,
                                       comm::Communicator& communicator) {
-  const auto count = static_cast<std::int64_t>(mine.size());
+  const std::int64_t count = mine.size();
   if (comm::all_reduce_scalar(communicator, count, comm::ReduceOp::max) == 0) {
     return {};
   }
@@ -211,8 +210,8 @@ std::vector<std::string> verify(const Checkpoint& checkpoint, comm::Communicator
   std::vector<std::string> damage;
   ExtentReader reader(contents, {}, on_read);
   const auto failure = comm::attempt([&] {
-    const auto ranks = static_cast<std::size_t>(communicator.size());
-    const auto rank = static_cast<std::size_t>(communicator.rank());
+    const std::size_t ranks = communicator.size();
+    const std::size_t rank = communicator.rank();
     const auto of_file = extents_of_files(contents);
     for (std::size_t file = rank; file < contents.manifest.files.size(); file += ranks) {
       if (auto defect = file_damage(contents, file, of_file[file], reader, damage)) {

@@ -72,7 +72,7 @@ template <class T>
 void ElementDiff::add_as(const Box& box, std::span<const std::byte> a,
                          std::span<const std::byte> b) {
   for (std::int64_t element = 0; element < box.elements(); ++element) {
-    const std::size_t at = static_cast<std::size_t>(element) * sizeof(T);
+    const std::size_t at = element * sizeof(T);
     if (std::memcmp(a.data() + at, b.data() + at, sizeof(T)) == 0) {
       continue;
     }

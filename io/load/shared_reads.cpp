@@ -57,17 +57,16 @@ std::vector<std::vector<std::size_t>> rounds_of(std::span<const RankSet> sets, i
   for (std::size_t set = 0; set < sets.size(); ++set) {
     const std::vector<int> members = sets[set].members();
     const auto is_free = [&](const std::vector<bool>& round) {
-      return std::ranges::none_of(
-          members, [&](int rank) { return bool(round[static_cast<std::size_t>(rank)]); });
+      return std::ranges::none_of(members, [&](int rank) { return bool(round[rank]); });
     };
     auto place = std::ranges::find_if(taken, is_free);
     if (place == taken.end()) {
       rounds.emplace_back();
       place = taken.emplace(taken.end(), static_cast<std::size_t>(ranks), false);
     }
-    rounds[static_cast<std::size_t>(place - taken.begin())].push_back(set);
+    rounds[place - taken.begin()].push_back(set);
     for (const int rank : members) {
-      (*place)[static_cast<std::size_t>(rank)] = true;
+      (*place)[rank] = true;
     }
   }
   return rounds;
@@ -143,8 +142,8 @@ void SharedReads::add_parts(const WantedBox& wanted, std::size_t group, std::int
       part.box.offset[dim] += begin;
       part.box.extent[dim] = end - begin;
     }
-    part.byte_offset = static_cast<std::size_t>(begin * row_bytes);
-    part.bytes = static_cast<std::size_t>((end - begin) * row_bytes);
+    part.byte_offset = begin * row_bytes;
+    part.bytes = (end - begin) * row_bytes;
     parts_.push_back(std::move(part));
   }
 }

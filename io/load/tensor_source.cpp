@@ -30,7 +30,7 @@ void CheckpointSource::read(const TensorId& id, const Box& box, TensorView targe
   const StoredTensor* const tensor = checkpoint_.find(id);
   FOURFOLD_EXPECT(tensor != nullptr && target.dtype() == tensor->dtype &&
                   target.elements() == box.elements());
-  const auto row = static_cast<std::size_t>(tensor - checkpoint_.contents().index.tensors.data());
+  const std::size_t row = tensor - checkpoint_.contents().index.tensors.data();
   if (const Defect defect = reader_->copy_box(row, box, static_cast<std::byte*>(target.data()))) {
     throw UserError(ExitCode::data_corrupt, format_message("{} is damaged: {}; choose another step",
                                                            checkpoint_.path().string(), *defect));

@@ -39,14 +39,14 @@ std::vector<int> file_of_rank(const PlanOptions& options, int ranks) {
 
 std::vector<PlannedFile> files_of(const SavePlan& plan, const std::vector<int>& file_of_rank) {
   const int files = *std::ranges::max_element(file_of_rank) + 1;
-  std::vector<std::vector<std::size_t>> extents(static_cast<std::size_t>(files));
+  std::vector<std::vector<std::size_t>> extents(files);
   for (std::size_t i = 0; i < plan.extents.size(); ++i) {
-    const auto writer = static_cast<std::size_t>(plan.extents[i].writer);
-    extents[static_cast<std::size_t>(file_of_rank[writer])].push_back(i);
+    const std::size_t writer = plan.extents[i].writer;
+    extents[file_of_rank[writer]].push_back(i);
   }
   std::vector<PlannedFile> planned;
   for (int file = 0; file < files; ++file) {
-    std::vector<std::size_t>& mine = extents[static_cast<std::size_t>(file)];
+    std::vector<std::size_t>& mine = extents[file];
     std::ranges::stable_sort(mine, {}, [&](std::size_t i) { return plan.extents[i].writer; });
     if (!mine.empty()) {
       planned.push_back({payload_file_name(file, files), std::move(mine)});

@@ -54,7 +54,7 @@ Division division_of(const SaveJob& job, int processes) {
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, std::greater<>{},
                            [&](std::size_t tensor) { return bytes[tensor]; });
-  std::vector<std::int64_t> load(static_cast<std::size_t>(processes), 0);
+  std::vector<std::int64_t> load(processes, 0);
   LeastLoaded least(load);
   std::vector<int> process_of_tensor(bytes.size());
   for (const std::size_t tensor : order) {

@@ -76,8 +76,8 @@ bool first_are_equal(const std::vector<std::string>& facts, std::size_t count,
 std::size_t first_difference(const std::vector<std::string>& facts,
                              comm::Communicator& communicator) {
   auto equal = std::size_t{0};
-  auto different = static_cast<std::size_t>(
-      comm::all_reduce_scalar(communicator, std::ssize(facts), comm::ReduceOp::max));
+  std::size_t different =
+      comm::all_reduce_scalar(communicator, std::ssize(facts), comm::ReduceOp::max);
   while (different - equal > 1) {
     const std::size_t middle = equal + (different - equal) / 2;
     (first_are_equal(facts, middle, communicator) ? equal : different) = middle;

@@ -71,8 +71,7 @@ ReplicaComparison::ReplicaComparison(std::span<const TensorLayout> layouts, cons
 void ReplicaComparison::hash(const DoneWith& done_with) {
   for (Replica& replica : replicas_) {
     if (replica.mine != nullptr) {
-      const std::size_t bytes = static_cast<std::size_t>(replica.held->box.elements()) *
-                                size_in_bytes(replica.layout->dtype);
+      const std::size_t bytes = replica.held->box.elements() * size_in_bytes(replica.layout->dtype);
       replica.hash = hash_of({replica.mine, bytes}, done_with);
     }
   }

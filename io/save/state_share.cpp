@@ -116,9 +116,9 @@ void StateShare::find_own(const HeldData& data) {
       std::int64_t first_element = 0;  // a part is contiguous in the box it was cut from
       for_each_run(layout.boxes[planned.held_box].box, planned.box, planned.box,
                    [&](const Run& run) { first_element = run.source_element; });
-      own_.push_back({extents[position], position,
-                      data[planned.tensor][planned.held_box] +
-                          static_cast<std::size_t>(first_element) * size_in_bytes(layout.dtype)});
+      own_.push_back(
+          {extents[position], position,
+           data[planned.tensor][planned.held_box] + first_element * size_in_bytes(layout.dtype)});
       own_file_ = file;
       own_bytes_ += job_.bytes_of(extents[position]);
     }

@@ -27,8 +27,7 @@ std::vector<Words> exchange(const std::vector<Words>& send,
     out.insert(out.end(), words.begin(), words.end());
     send_counts.push_back(std::ssize(words));
   }
-  Words in(static_cast<std::size_t>(
-      std::accumulate(recv_counts.begin(), recv_counts.end(), std::int64_t{0})));
+  Words in(std::accumulate(recv_counts.begin(), recv_counts.end(), std::int64_t{0}));
   communicator
       .all_to_all(ConstTensorView(out.data(), {std::ssize(out)}), send_counts,
                   TensorView(in.data(), {std::ssize(in)}), recv_counts, {})
@@ -90,10 +89,10 @@ class Exchange {
     std::vector<std::int64_t> recv_counts(ranks(), 0);
     each_extent([&](std::size_t extent, int writer, int leader) {
       if (writer == communicator_.rank()) {
-        put(send[static_cast<std::size_t>(leader)], mine.at(extent));
+        put(send[leader], mine.at(extent));
       }
       if (leader == communicator_.rank()) {
-        recv_counts[static_cast<std::size_t>(writer)] += words_per_extent;
+        recv_counts[writer] += words_per_extent;
       }
     });
     const std::vector<Words> received = exchange(send, recv_counts, communicator_);
@@ -101,7 +100,7 @@ class Exchange {
     WrittenExtents led;
     each_extent([&](std::size_t extent, int writer, int leader) {
       if (leader == communicator_.rank()) {
-        led.emplace(extent, take_extent(rest[static_cast<std::size_t>(writer)]));
+        led.emplace(extent, take_extent(rest[writer]));
       }
     });
     return led;
@@ -115,16 +114,15 @@ class Exchange {
     }
     std::vector<std::int64_t> recv_counts(ranks(), 0);
     for (std::size_t file = 0; communicator_.rank() == 0 && file < job_.files.size(); ++file) {
-      recv_counts[static_cast<std::size_t>(division_.leader_of_file[file])] +=
-          static_cast<std::int64_t>(words_per_file +
-                                    job_.files[file].extents.size() * words_per_place);
+      recv_counts[division_.leader_of_file[file]] += static_cast<std::int64_t>(
+          words_per_file + job_.files[file].extents.size() * words_per_place);
     }
     const std::vector<Words> received = exchange(send, recv_counts, communicator_);
     std::vector<std::span<const std::uint64_t>> rest(received.begin(), received.end());
     std::vector<WrittenPayload> all;
     for (std::size_t file = 0; communicator_.rank() == 0 && file < job_.files.size(); ++file) {
-      all.push_back(take_payload(job_.files[file].extents.size(),
-                                 rest[static_cast<std::size_t>(division_.leader_of_file[file])]));
+      all.push_back(
+          take_payload(job_.files[file].extents.size(), rest[division_.leader_of_file[file]]));
     }
     return all;
   }

@@ -75,7 +75,7 @@ std::vector<KnownStep> rated_steps(std::span<const KnownStep> steps) {
 
 std::vector<std::int64_t> steps_to_remove(std::span<const KnownStep> steps,
                                           const Retention& retention) {
-  const auto count = static_cast<std::size_t>(std::max(retention.keep_last, 0));
+  const std::size_t count = std::max(retention.keep_last, 0);
   if (count == 0 || steps.size() <= count) {
     return {};
   }

@@ -28,7 +28,7 @@ void Fingerprint::add(std::int64_t value) {
 }
 
 void Fingerprint::add(std::string_view text) {
-  add(static_cast<std::int64_t>(text.size()));
+  add(text.size());
   add(std::as_bytes(std::span(text)));
 }
 

@@ -90,7 +90,7 @@ bool has_llmc_header(const MappedFile& file) {
     return false;
   }
   const auto version = load<std::int32_t>(file, 4);
-  const auto tokens = static_cast<std::size_t>(load<std::uint32_t>(file, 8));
+  const std::size_t tokens = load<std::uint32_t>(file, 8);
   const std::size_t payload_bytes = bytes - llmc_header_bytes;
   return (version == 1 && payload_bytes == tokens * 2) ||
          (version == 7 && payload_bytes == tokens * 4);
@@ -190,15 +190,15 @@ void TokenFile::open_megatron(const std::filesystem::path& index_path) {
             format_message("has {} sequences and {} document boundaries, so no document", sequences,
                            boundaries));
   }
-  sequences_ = static_cast<std::int64_t>(sequences);
-  boundaries_ = static_cast<std::int64_t>(boundaries);
+  sequences_ = sequences;
+  boundaries_ = boundaries;
   const std::size_t bytes = tokens_file_.bytes().size();
   const std::size_t token_bytes = size_bytes(type_);
   if (bytes % token_bytes != 0) {
     corrupt(tokens_file_, bytes,
             format_message("ends inside a token of {} bytes ({})", token_bytes, name(type_)));
   }
-  tokens_ = static_cast<std::int64_t>(bytes / token_bytes);
+  tokens_ = bytes / token_bytes;
   const std::int64_t indexed =
       pointer(sequences_ - 1) / static_cast<std::int64_t>(token_bytes) + length(sequences_ - 1);
   if (pointer(0) != 0 || indexed != tokens_) {

@@ -20,7 +20,7 @@ bool copy_checked(const std::byte* from, std::span<std::int32_t> out, std::int64
   for (std::size_t i = 0; i < out.size(); ++i) {
     T token;
     std::memcpy(&token, from + i * sizeof(T), sizeof(T));
-    const auto wide = static_cast<std::int64_t>(token);
+    const std::int64_t wide = token;
     good &= wide >= 0 && wide < vocab;
     out[i] = static_cast<std::int32_t>(wide);
   }
@@ -125,7 +125,7 @@ std::int64_t TokenFile::pointer(std::int64_t sequence) const {
   const std::size_t offset = megatron_header_bytes + static_cast<std::size_t>(sequences_) * 4 +
                              static_cast<std::size_t>(sequence) * 8;
   const auto value = load<std::int64_t>(index_file_, offset);
-  const auto token_bytes = static_cast<std::int64_t>(size_bytes(type_));
+  const std::int64_t token_bytes = size_bytes(type_);
   if (value < 0 || value % token_bytes != 0 || value / token_bytes > tokens_) {
     corrupt(index_file_, offset,
             format_message("sequence {} starts at byte {} of a .bin of {} tokens of {} bytes",
@@ -156,7 +156,7 @@ TokenRange TokenFile::document(std::int64_t document) const {
         megatron_header_bytes + static_cast<std::size_t>(sequences_ * 12 + document * 8),
         format_message("document {} runs backwards, from sequence {} to {}", document, begin, end));
   }
-  const auto token_bytes = static_cast<std::int64_t>(size_bytes(type_));
+  const std::int64_t token_bytes = size_bytes(type_);
   const auto position = [&](std::int64_t sequence) {
     return sequence == sequences_ ? tokens_ : pointer(sequence) / token_bytes;
   };
@@ -173,7 +173,7 @@ void TokenFile::verify_index() const {
   if (format_ != TokenFormat::megatron) {
     return;
   }
-  const auto token_bytes = static_cast<std::int64_t>(size_bytes(type_));
+  const std::int64_t token_bytes = size_bytes(type_);
   std::int64_t next = 0;
   for (std::int64_t sequence = 0; sequence < sequences_; ++sequence) {
     if (pointer(sequence) != next) {

@@ -250,7 +250,7 @@ class Session {
           call.shape.key_tokens, call.shape.heads, call.shape.head_dim, reason(status)));
       return {};
     }
-    plan.workspace_bytes = static_cast<std::size_t>(bytes);
+    plan.workspace_bytes = bytes;
     const std::int64_t planned =
         call.is_backward ? attention_workspace_bytes(call.shape, compute_capability_) : 0;
     if (bytes - planned >= large_bytes) {

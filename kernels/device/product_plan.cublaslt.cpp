@@ -21,7 +21,7 @@ namespace fourfold::kernels {
 namespace {
 
 /// What Hopper's products want to have at most.
-constexpr auto workspace_bytes = static_cast<std::size_t>(product_workspace_bytes);
+constexpr std::size_t workspace_bytes = product_workspace_bytes;
 constexpr int most_algorithms = 16;
 
 /// Scratch of a product: asked for anew before each use, as what runs between may have let it grow.
@@ -31,7 +31,7 @@ struct Room {
 };
 Room room_for(const Product& product, device::StreamRef stream) {
   const bool sums = product.epilogue == Epilogue::row_sums;
-  const std::size_t sum_bytes = sums ? static_cast<std::size_t>(product.m) * sizeof(float) : 0;
+  const std::size_t sum_bytes = sums ? product.m * sizeof(float) : 0;
   auto* const data = static_cast<std::byte*>(scratch(workspace_bytes + sum_bytes, stream));
   return {data, sums ? reinterpret_cast<float*>(data + workspace_bytes) : nullptr};
 }
@@ -109,7 +109,7 @@ class SpareSums {
     const std::size_t offset = alignment_of(product.c) % 256;
     product.c = static_cast<std::byte*>(c_.data()) + offset;
     if (product.sums_M != nullptr) {
-      sums_ = device::StreamBuffer(static_cast<std::size_t>(product.m) * sizeof(float), stream);
+      sums_ = device::StreamBuffer(product.m * sizeof(float), stream);
       device::zero(sums_.data(), sums_.bytes(), stream);
       product.sums_M = static_cast<float*>(sums_.data());
     }
@@ -147,7 +147,7 @@ ProductPlan::ProductPlan(DType dtype, const Product& p, device::StreamRef stream
   find_ways(p, measures || known, stream);
   const auto found = std::ranges::find(ways_, known.value_or(""), &Way::name);
   if (found != ways_.end()) {
-    chosen_ = static_cast<std::size_t>(found - ways_.begin());
+    chosen_ = found - ways_.begin();
   } else {
     is_settled_ = !measures || ways_.size() == 1;
   }
@@ -210,7 +210,7 @@ std::vector<cublasLtMatmulAlgo_t> ProductPlan::algorithms(const Product& p,
     return result;
   }
   check_cublas(status, "cublasLtMatmulAlgoGetHeuristic");
-  for (const auto& one : std::span(found).first(static_cast<std::size_t>(count))) {
+  for (const auto& one : std::span(found).first(count)) {
     if (one.state == CUBLAS_STATUS_SUCCESS && one.workspaceSize <= workspace_bytes &&
         repeats_bits(one.algo)) {
       result.push_back(one.algo);

@@ -53,7 +53,7 @@ struct PartialSum {
         double pack_sum = 0;
         FOURFOLD_UNROLL
         for (int i = 0; i < n; ++i) {
-          const auto value = static_cast<double>(element_of<X>(ahead[k], i));
+          const double value = element_of<X>(ahead[k], i);
           pack_sum += squares ? value * value : value;
         }
         sum[0] += pack_sum;
@@ -93,8 +93,7 @@ struct CombinePartials {
 template <class T, bool squares>
 void sum_elements(const char* label, const SumOperands<T>& with, device::StreamRef stream) {
   const std::int64_t blocks = (with.elements + elements_per_partial - 1) / elements_per_partial;
-  auto* partial =
-      static_cast<double*>(scratch(static_cast<std::size_t>(blocks) * sizeof(double), stream));
+  auto* partial = static_cast<double*>(scratch(blocks * sizeof(double), stream));
   for_teams<sum_warps, 4>(
       label, blocks, SumThreads::team_bytes, stream,
       PartialSum<T, squares>{with.x, partial, with.elements, in_packs(pack_elements<T>, with.x)});

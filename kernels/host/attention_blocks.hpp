@@ -80,8 +80,7 @@ class ScratchParts {
  public:
   /// @param floats  sum of padded() of all parts
   explicit ScratchParts(std::int64_t floats)
-      : next_(static_cast<float*>(host_scratch(static_cast<std::size_t>(floats) * sizeof(float)))) {
-  }
+      : next_(static_cast<float*>(host_scratch(floats * sizeof(float)))) {}
   static constexpr std::int64_t padded(std::int64_t floats) { return round_up(floats, 16); }
   float* take(std::int64_t floats) {
     float* part = next_;

@@ -31,11 +31,11 @@ void sum_columns_of(const Element* dy_TO, std::int64_t dy_row, float* sum_O, std
       for (std::int64_t t = t0; t < std::min(tokens, t0 + sum_rows); ++t) {
         const Element* row = dy_TO + t * dy_row + first;
         for (std::int64_t o = 0; o < columns; ++o) {
-          partial[static_cast<std::size_t>(o)] += to_float(row[o]);
+          partial[o] += to_float(row[o]);
         }
       }
       for (std::int64_t o = 0; o < columns; ++o) {
-        sum_O[first + o] += partial[static_cast<std::size_t>(o)];
+        sum_O[first + o] += partial[o];
       }
     }
   }

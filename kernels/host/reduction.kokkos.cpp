@@ -42,7 +42,7 @@ struct PartialSum {
   }
 
   KOKKOS_FORCEINLINE_FUNCTION static double term(float element) {
-    const auto value = static_cast<double>(element);
+    const double value = element;
     return squares ? value * value : value;
   }
 };
@@ -66,8 +66,7 @@ struct CombinePartials {
 template <class T, bool squares>
 void sum_elements(const char* label, const SumOperands<T>& with, device::StreamRef stream) {
   const std::int64_t blocks = (with.elements + elements_per_partial - 1) / elements_per_partial;
-  auto* partial =
-      static_cast<double*>(scratch(static_cast<std::size_t>(blocks) * sizeof(double), stream));
+  auto* partial = static_cast<double*>(scratch(blocks * sizeof(double), stream));
   for_each(label, blocks, stream, PartialSum<T, squares>{with.x, partial, with.elements});
   for_each("combine_sums", 1, stream,
            CombinePartials{partial, blocks, with.result, with.accumulate});

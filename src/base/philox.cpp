@@ -9,8 +9,8 @@ namespace fourfold {
 
 float normal_float(PhiloxKey key, std::uint64_t element) {
   const PhiloxBlock block = philox(key, element);
-  const double radius_word = static_cast<double>(uniform_float(block.word[0]));
-  const double angle_word = static_cast<double>(uniform_float(block.word[1]));
+  const double radius_word = uniform_float(block.word[0]);
+  const double angle_word = uniform_float(block.word[1]);
   return static_cast<float>(std::sqrt(-2.0 * std::log(radius_word)) *
                             std::cos(2.0 * std::numbers::pi * angle_word));
 }

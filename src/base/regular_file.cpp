@@ -60,7 +60,7 @@ RegularFile open_at(int folder, const char* path, int flags, Links links) {
   if (!S_ISREG(status.st_mode)) {
     return refused(status.st_mode);
   }
-  file.size_bytes = static_cast<std::uint64_t>(status.st_size);
+  file.size_bytes = status.st_size;
   return file;
 }
 

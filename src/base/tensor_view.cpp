@@ -11,7 +11,7 @@ std::pair<Shape, std::size_t> row_slice(const Shape& shape, DType dtype, std::in
   FOURFOLD_EXPECT(shape.rank() > 0 && begin >= 0 && count >= 0 && begin + count <= shape[0]);
   Shape slice = shape;
   slice[0] = 1;
-  const auto row_bytes = static_cast<std::size_t>(slice.elements()) * size_in_bytes(dtype);
+  const auto row_bytes = slice.elements() * size_in_bytes(dtype);
   slice[0] = count;
   return {slice, row_bytes * static_cast<std::size_t>(begin)};
 }

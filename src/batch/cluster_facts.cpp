@@ -35,7 +35,7 @@ std::vector<Partition> partitions_in(std::string_view text) {
   constexpr std::size_t mib = 1 << 20;
   std::vector<Partition> partitions;
   for (const auto& line : lines_of_form(text, form)) {
-    const auto node_mib = static_cast<std::size_t>(number_of(line[5]));
+    const std::size_t node_mib = number_of(line[5]);
     partitions.push_back({.name = line[1],
                           .is_default = !line[2].empty(),
                           .nodes = static_cast<int>(number_of(line[3])),

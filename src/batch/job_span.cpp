@@ -42,7 +42,7 @@ std::vector<JobSpan> job_spans(std::string_view text) {
                  .began_unix_s = static_cast<double>(number_of(line[3])),
                  .nodes = static_cast<int>(std::clamp(number_of(line[5]), 1L, 1'000'000L))};
     if (!line[4].empty() && !goes_on(span.state)) {
-      span.ended_unix_s = static_cast<double>(number_of(line[4]));
+      span.ended_unix_s = number_of(line[4]);
     }
     spans.push_back(std::move(span));
   }

@@ -23,7 +23,7 @@ Outlook outlook(const OutlookFacts& facts) {
   }
   if (facts.began_unix_s && deadline_s > *facts.began_unix_s) {
     const double jobs = std::ceil(left_behind_s / (deadline_s - *facts.began_unix_s));
-    result.more_jobs = static_cast<std::int64_t>(std::min(jobs, most_jobs));
+    result.more_jobs = std::min(jobs, most_jobs);
   }
   return result;
 }

@@ -264,7 +264,7 @@ RunView RunReader::look(double now_unix_s) {
   if (newest != nullptr && view.deadline_unix_s) {
     const BatchJob job{.id = newest->job, .restarts = static_cast<long>(newest->restart)};
     if (const auto moved = telemetry::moved_end_of(job, log_dir_)) {
-      view.deadline_unix_s = static_cast<double>(*moved);
+      view.deadline_unix_s = *moved;
     }
   }
   take_checkpoint(traces, starts, view);

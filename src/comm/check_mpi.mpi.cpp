@@ -20,7 +20,7 @@ void check_mpi(int rc, std::source_location where) {
   if (MPI_Error_string(rc, text.data(), &length) != MPI_SUCCESS) {
     length = 0;
   }
-  text.resize(static_cast<std::size_t>(length));
+  text.resize(length);
   throw SystemError(ExitCode::node_fault,
                     format_message("an MPI call failed at {}:{} (error {}: {})", where.file_name(),
                                    where.line(), rc, text),

@@ -9,7 +9,7 @@ namespace fourfold::comm {
 
 ChunkedReduction::ChunkedReduction(Endpoint& endpoint, int tag, Plan plan)
     : endpoint_(endpoint), tag_(tag), plan_(std::move(plan)) {
-  const auto element_bytes = static_cast<std::int64_t>(size_in_bytes(plan_.dtype));
+  const std::int64_t element_bytes = size_in_bytes(plan_.dtype);
   const std::int64_t piece_elements =
       std::max<std::int64_t>(1, reduction_chunk_bytes / (element_bytes * endpoint.size()));
   piece_bytes_ = piece_elements * element_bytes;
@@ -51,8 +51,7 @@ void ChunkedReduction::start_chunk(int slot_index) {
   const int rank = endpoint_.rank();
   const Extent own = piece(rank, slot.chunk);
   if (slot.scratch.data() == nullptr && own.bytes > 0) {
-    slot.scratch =
-        endpoint_.progress().scratch().take(static_cast<std::size_t>(own.bytes * (size - 1)));
+    slot.scratch = endpoint_.progress().scratch().take(own.bytes * (size - 1));
   }
   for (int distance = 1; distance < size; ++distance) {
     const int source = (rank - distance + size) % size;

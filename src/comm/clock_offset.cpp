@@ -60,7 +60,7 @@ double clock_offset_s(Communicator& communicator, const std::string& machine,
                       const std::function<double()>& clock) {
   const std::vector<std::string> machines = all_gather_text(communicator, machine);
   const auto shares_clock = [&](int rank) {
-    const std::string& other = machines[static_cast<std::size_t>(rank)];
+    const std::string& other = machines[rank];
     return rank == 0 || (!other.empty() && other == machines.front());
   };
   if (communicator.rank() != 0) {

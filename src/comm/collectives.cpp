@@ -44,7 +44,7 @@ SmallGather::SmallGather(Endpoint& endpoint, int tag, const void* own,
   for (int distance = 0; distance < endpoint.size(); ++distance) {
     offset_.push_back(offset_.back() + bytes[shifted(endpoint, distance)]);
   }
-  scratch_ = endpoint.progress().scratch().take(static_cast<std::size_t>(offset_.back()));
+  scratch_ = endpoint.progress().scratch().take(offset_.back());
   copy_bytes(scratch_.data(), own, offset_[1]);
   post_round();
 }

@@ -71,7 +71,7 @@ std::string broadcast_text(Communicator& communicator, std::string text, int roo
   std::int64_t length = std::ssize(text);
   Communicator& host = communicator.host();
   host.broadcast(TensorView(&length, {1}), root, {}, where).wait({});
-  text.resize(static_cast<std::size_t>(length));
+  text.resize(length);
   host.broadcast({text.data(), DType::u8, {length}}, root, {}, where).wait({});
   return text;
 }

@@ -195,7 +195,7 @@ Work NcclCommunicator::all_gather(ConstTensorView send, TensorView recv,
                     return;
                   }
                   const auto begins = begins_of(counts, recv.dtype());
-                  const auto element = static_cast<std::int64_t>(size_in_bytes(recv.dtype()));
+                  const std::int64_t element = size_in_bytes(recv.dtype());
                   for (std::size_t root = 0; root < begins.size(); ++root) {
                     std::byte* const place = at(recv.data(), begins[root]);
                     const void* const source = std::cmp_equal(root, rank()) ? send.data() : place;
@@ -255,7 +255,7 @@ Work NcclCommunicator::all_to_all(ConstTensorView send, std::span<const std::int
   expect_all_to_all(*this, send, send_counts, recv, recv_counts);
   const auto to = begins_of(send_counts, send.dtype());
   const auto from = begins_of(recv_counts, recv.dtype());
-  const auto element = static_cast<std::int64_t>(size_in_bytes(recv.dtype()));
+  const std::int64_t element = size_in_bytes(recv.dtype());
   return launch(
       "all_to_all", {Operation::all_to_all, std::max(bytes_of(send), bytes_of(recv)), -1, where},
       stream, [&](ncclComm_t comm, cudaStream_t on) {
@@ -384,7 +384,7 @@ std::unique_ptr<Communicator> NcclCommunicator::subgroup(std::span<const int> me
   int key = 0;
   for (const int member : members) {
     key = member == rank() ? static_cast<int>(std::ssize(world_ranks)) : key;
-    world_ranks.push_back(world_ranks_[static_cast<std::size_t>(member)]);
+    world_ranks.push_back(world_ranks_[member]);
   }
   auto host = host_->subgroup(members, name);
   NcclHandle comm = split_off(*std::ranges::min_element(members), key, name, 0);

@@ -33,7 +33,7 @@ std::unique_ptr<Communicator> DeviceRanks::join(ThreadWorld& world,
   {
     const std::scoped_lock lock(mutex_);
     if (!meeting_) {
-      std::vector<int> everybody(static_cast<std::size_t>(host->size()));
+      std::vector<int> everybody(host->size());
       std::iota(everybody.begin(), everybody.end(), 0);
       meeting_ = std::make_shared<DeviceMeeting>(world, std::move(everybody));
     }

@@ -129,8 +129,7 @@ void reduce_on_device(DType dtype, ReduceOp op, std::span<const void* const> inp
   by_value.count = static_cast<int>(inputs.size());
   std::copy(inputs.begin(), inputs.end(), by_value.data);
   launch_type(dtype, op, by_value, output, elements, native(stream));
-  device::check_cuda(cudaGetLastError(), "cudaLaunchKernel",
-                     static_cast<std::size_t>(elements) * size_in_bytes(dtype));
+  device::check_cuda(cudaGetLastError(), "cudaLaunchKernel", elements * size_in_bytes(dtype));
 }
 
 }  // namespace fourfold::comm

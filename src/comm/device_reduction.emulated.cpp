@@ -17,8 +17,7 @@ void reduce_on_device(DType dtype, ReduceOp op, std::span<const void* const> inp
                    [=, kept = std::vector<const void*>(inputs.begin(), inputs.end())] {
                      reduce(dtype, op, kept, output, elements);
                    });
-  device::check_cuda(cudaGetLastError(), "cudaLaunchKernel",
-                     static_cast<std::size_t>(elements) * size_in_bytes(dtype));
+  device::check_cuda(cudaGetLastError(), "cudaLaunchKernel", elements * size_in_bytes(dtype));
 }
 
 }  // namespace fourfold::comm

@@ -78,7 +78,7 @@ class RoundMachine : public Machine {
                std::vector<Step> steps, device::StreamRef stream)
       : meeting_(&meeting),
         round_(std::move(round)),
-        rank_(static_cast<std::size_t>(rank)),
+        rank_(rank),
         steps_(std::move(steps)),
         stream_(stream) {}
 
@@ -100,11 +100,11 @@ class RoundMachine : public Machine {
  private:
   void take_step() {
     for (const Seat& seat : round_->seats) {
-      (taken_ == 0 ? seat.ready : seat.stepped[static_cast<std::size_t>(taken_ - 1)]).wait(stream_);
+      (taken_ == 0 ? seat.ready : seat.stepped[taken_ - 1]).wait(stream_);
     }
-    steps_[static_cast<std::size_t>(taken_)](round_->seats, stream_);
+    steps_[taken_](round_->seats, stream_);
     Seat& mine = round_->seats[rank_];
-    mine.stepped[static_cast<std::size_t>(taken_)].record(stream_);
+    mine.stepped[taken_].record(stream_);
     mine.steps = ++taken_;
     meeting_->wake_all();
   }
@@ -222,7 +222,7 @@ Work DeviceThreadCommunicator::meet(const std::string& what, const Call& call, c
   {
     const std::scoped_lock lock(meeting_->mutex());
     round = meeting_->round(rounds_++);
-    Seat& mine = round->seats[static_cast<std::size_t>(rank())];
+    Seat& mine = round->seats[rank()];
     mine.source = source;
     mine.offset_bytes = std::move(offset_bytes);
     mine.ready.record(stream);
@@ -248,7 +248,7 @@ Work DeviceThreadCommunicator::all_reduce(TensorView data, ReduceOp op, device::
   const auto part_of = [data, parts = size()](std::int64_t part) {
     return even_part(data.elements(), parts, part);
   };
-  const auto element = static_cast<std::int64_t>(size_in_bytes(data.dtype()));
+  const std::int64_t element = size_in_bytes(data.dtype());
   const Step reduce_mine = [=, me = rank()](const std::vector<Seat>& seats, device::StreamRef on) {
     const Range part = part_of(me);
     reduce_on_device(data.dtype(), op, all_at(seats, part.begin * element),
@@ -259,8 +259,7 @@ Work DeviceThreadCommunicator::all_reduce(TensorView data, ReduceOp op, device::
       const Range part = part_of(other);
       if (other != me) {
         copy_bytes(at(data.data(), part.begin * element),
-                   at(seats[static_cast<std::size_t>(other)].source, part.begin * element),
-                   part.count * element, on);
+                   at(seats[other].source, part.begin * element), part.count * element, on);
       }
     }
   };
@@ -272,7 +271,7 @@ Work DeviceThreadCommunicator::all_gather(ConstTensorView send, TensorView recv,
                                           std::span<const std::int64_t> counts,
                                           device::StreamRef stream, std::source_location where) {
   expect_all_gather(*this, send, recv, counts);
-  const auto element = static_cast<std::int64_t>(size_in_bytes(recv.dtype()));
+  const std::int64_t element = size_in_bytes(recv.dtype());
   const Step gather = [=, begins = begins_of(counts, recv.dtype()),
                        parts = std::vector(counts.begin(), counts.end())](
                           const std::vector<Seat>& seats, device::StreamRef on) {
@@ -289,7 +288,7 @@ Work DeviceThreadCommunicator::reduce_scatter(ConstTensorView send, TensorView r
                                               device::StreamRef stream,
                                               std::source_location where) {
   expect_reduce_scatter(*this, send, recv, counts, op);
-  const std::int64_t begin = begins_of(counts, send.dtype())[static_cast<std::size_t>(rank())];
+  const std::int64_t begin = begins_of(counts, send.dtype())[rank()];
   const Step reduce_mine = [=](const std::vector<Seat>& seats, device::StreamRef on) {
     reduce_on_device(recv.dtype(), op, all_at(seats, begin), recv.data(), recv.elements(), on);
   };
@@ -301,7 +300,7 @@ Work DeviceThreadCommunicator::broadcast(TensorView data, int root, device::Stre
                                          std::source_location where) {
   expect_broadcast(*this, root);
   const Step copy_root = [=](const std::vector<Seat>& seats, device::StreamRef on) {
-    copy_bytes(data.data(), seats[static_cast<std::size_t>(root)].source, bytes_of(data), on);
+    copy_bytes(data.data(), seats[root].source, bytes_of(data), on);
   };
   return meet("broadcast", {Operation::broadcast, bytes_of(data), root, where}, data.data(), {},
               {copy_root}, stream);
@@ -313,7 +312,7 @@ Work DeviceThreadCommunicator::all_to_all(ConstTensorView send,
                                           std::span<const std::int64_t> recv_counts,
                                           device::StreamRef stream, std::source_location where) {
   expect_all_to_all(*this, send, send_counts, recv, recv_counts);
-  const auto element = static_cast<std::int64_t>(size_in_bytes(recv.dtype()));
+  const std::int64_t element = size_in_bytes(recv.dtype());
   const Step fetch = [=, me = static_cast<std::size_t>(rank()),
                       begins = begins_of(recv_counts, recv.dtype()),
                       parts = std::vector(recv_counts.begin(), recv_counts.end())](
@@ -379,7 +378,7 @@ std::unique_ptr<Communicator> DeviceThreadCommunicator::subgroup(std::span<const
                                                                  const std::string& name) {
   std::vector<int> world_ranks;
   for (const int member : members) {
-    world_ranks.push_back(meeting_->world_ranks()[static_cast<std::size_t>(member)]);
+    world_ranks.push_back(meeting_->world_ranks()[member]);
   }
   return std::make_unique<DeviceThreadCommunicator>(
       host_->subgroup(members, name), *progress_,

@@ -36,7 +36,7 @@ void require_device_each(Communicator& host, const std::string& machine,
       host, fmt::format("{}\nPCI {} of {}", machine_identity(), facts.bus_id, machine));
   std::map<std::string, int> owners;
   for (int rank = 0; rank < host.size(); ++rank) {
-    const std::string& device = devices[static_cast<std::size_t>(rank)];
+    const std::string& device = devices[rank];
     const auto [owner, is_new] = owners.emplace(device, rank);
     if (!is_new) {
       throw UserError(
@@ -152,7 +152,7 @@ DeviceWorld::DeviceWorld(Communicator& host, const std::string& machine,
     require_device_each(host, machine, facts);
   }
   impl_->calls = std::make_shared<NcclCalls>(*host.flight_recorder(), options.deadline_s);
-  std::vector<int> everybody(static_cast<std::size_t>(host.size()));
+  std::vector<int> everybody(host.size());
   std::iota(everybody.begin(), everybody.end(), 0);
   impl_->communicator = std::make_unique<NcclCommunicator>(host, join(host, impl_->calls),
                                                            std::move(everybody), impl_->calls);

@@ -24,7 +24,7 @@ void copy_elements(TensorView target, std::int64_t target_begin, ConstTensorView
   if (!target || !source || elements == 0) {
     return;
   }
-  const auto element_bytes = static_cast<std::int64_t>(size_in_bytes(target.dtype()));
+  const std::int64_t element_bytes = size_in_bytes(target.dtype());
   std::memmove(static_cast<std::byte*>(target.data()) + target_begin * element_bytes,
                static_cast<const std::byte*>(source.data()) + source_begin * element_bytes,
                static_cast<std::size_t>(elements * element_bytes));

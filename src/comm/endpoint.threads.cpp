@@ -230,7 +230,7 @@ class ThreadMemory : public SharedMemory {
 std::unique_ptr<SharedMemory> ThreadEndpoint::make_memory(std::size_t bytes, MemoryOffer& offer) {
   auto memory =
       std::make_unique<ThreadMemory>(std::make_shared<ThreadBlock>(bytes), progress_.bell());
-  offer.owner = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(memory->offered()));
+  offer.owner = reinterpret_cast<std::uintptr_t>(memory->offered());
   return memory;
 }
 

@@ -66,7 +66,7 @@ std::uint64_t FlightRecorder::enter(std::size_t group, const Call& call) {
     record.sequence = ++groups_[group].collectives;
     add_to_digest(groups_[group], call);
   } else {
-    const auto peer = static_cast<std::uint64_t>(call.peer);
+    const std::uint64_t peer = call.peer;
     record.sequence =
         ++messages_[{(std::uint64_t{group} << 32U) | peer, call.operation == Operation::send}];
   }

@@ -67,7 +67,7 @@ int count_of(std::int64_t elements) {
 CommHandle communicator_of(Communicator& group) {
   int own = 0;
   check_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &own));
-  std::vector<std::int32_t> ranks(static_cast<std::size_t>(group.size()));
+  std::vector<std::int32_t> ranks(group.size());
   const std::vector<std::int64_t> ones(ranks.size(), 1);
   const std::int32_t sent = own;
   group.all_gather({&sent, {1}}, {ranks.data(), {group.size()}}, ones, {}).wait({});
@@ -102,7 +102,7 @@ std::string LibraryCollectives::library() {
   std::string text(MPI_MAX_LIBRARY_VERSION_STRING, '\0');
   int length = 0;
   check_mpi(MPI_Get_library_version(text.data(), &length));
-  text.resize(static_cast<std::size_t>(length));
+  text.resize(length);
   constexpr std::string_view mpich = "MPICH Version:";
   if (text.starts_with(mpich)) {
     const auto number = text.find_first_not_of(" \t", mpich.size());

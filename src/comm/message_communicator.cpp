@@ -227,8 +227,8 @@ Work MessageCommunicator::broadcast(TensorView data, int root, device::StreamRef
   const std::string call = fmt::format("broadcast(from {}, {} x {})", root,
                                        fourfold::name(data.dtype()), data.elements());
   if (window_) {
-    std::vector<Extent> parts(static_cast<std::size_t>(size()));
-    parts[static_cast<std::size_t>(root)].bytes = bytes_of(data);
+    std::vector<Extent> parts(size());
+    parts[root].bytes = bytes_of(data);
     return launch_shared(call, facts, [this, data, parts = std::move(parts)](std::uint64_t turn) {
       return shared_gather(*window_, turn, data.data(), data.data(), parts);
     });
@@ -244,7 +244,7 @@ Work MessageCommunicator::all_to_all(ConstTensorView send,
                                      std::span<const std::int64_t> recv_counts,
                                      device::StreamRef /*stream*/, std::source_location where) {
   expect_all_to_all(*this, send, send_counts, recv, recv_counts);
-  const auto element_bytes = static_cast<std::int64_t>(size_in_bytes(send.dtype()));
+  const std::int64_t element_bytes = size_in_bytes(send.dtype());
   return launch(fmt::format("all_to_all({})", fourfold::name(send.dtype())),
                 {Operation::all_to_all, std::max(bytes_of(send), bytes_of(recv)), -1, where},
                 [this, send, recv, to = extents_of(send_counts, element_bytes),
@@ -286,7 +286,7 @@ void MessageCommunicator::barrier(std::source_location where) {
           ? launch_shared("barrier()", facts,
                           [this](std::uint64_t turn) { return shared_barrier(*window_, turn); })
           : launch("barrier()", facts, [this](int tag) {
-              const std::vector<std::int64_t> nothing(static_cast<std::size_t>(size()), 0);
+              const std::vector<std::int64_t> nothing(size(), 0);
               return std::make_unique<SmallGather>(*endpoint_, tag, nullptr, nothing,
                                                    [](std::span<const void* const> /*blocks*/) {});
             });
@@ -303,7 +303,7 @@ std::unique_ptr<Communicator> MessageCommunicator::subgroup(std::span<const int>
   FOURFOLD_EXPECT(std::count(members.begin(), members.end(), rank()) == 1);
   std::vector<int> world_ranks;
   for (const int member : members) {
-    world_ranks.push_back(world_ranks_[static_cast<std::size_t>(member)]);
+    world_ranks.push_back(world_ranks_[member]);
   }
   return std::make_unique<MessageCommunicator>(endpoint_->subgroup(members, name), name,
                                                std::move(world_ranks), wanted_);

@@ -35,7 +35,7 @@ std::string library_version() {
   std::string text(MPI_MAX_LIBRARY_VERSION_STRING, '\0');
   int length = 0;
   check_mpi(MPI_Get_library_version(text.data(), &length));
-  text.resize(static_cast<std::size_t>(length));
+  text.resize(length);
   return text;
 }
 
@@ -43,7 +43,7 @@ std::string host_name() {
   std::string text(MPI_MAX_PROCESSOR_NAME, '\0');
   int length = 0;
   check_mpi(MPI_Get_processor_name(text.data(), &length));
-  text.resize(static_cast<std::size_t>(length));
+  text.resize(length);
   return text;
 }
 
@@ -146,7 +146,7 @@ MpiRuntime::MpiRuntime(int* argc, char*** argv) : impl_(std::make_unique<Impl>()
   // A launcher may bind each rank to cores of its own; then this yields a little early, which
   // costs nothing on a core that nobody else wants.
   impl_->progress = std::make_unique<MpiProgress>(impl_->place.ranks > cores_allowed());
-  std::vector<int> everybody(static_cast<std::size_t>(size));
+  std::vector<int> everybody(size);
   std::iota(everybody.begin(), everybody.end(), 0);
   impl_->world = std::make_unique<MessageCommunicator>(
       MpiEndpoint::duplicate(MPI_COMM_WORLD, *impl_->progress), "world", std::move(everybody));
@@ -189,8 +189,7 @@ void MpiRuntime::require_one_build(const std::string& build) const {
         ExitCode::config,
         format_message("fourfold is {} on {} and {} on {} (ranks of one run must be alike); load "
                        "the same module on all nodes, and install anew where it differs",
-                       builds.front(), hosts.front(), *other,
-                       hosts[static_cast<std::size_t>(other - builds.begin())]));
+                       builds.front(), hosts.front(), *other, hosts[other - builds.begin()]));
   }
 }
 

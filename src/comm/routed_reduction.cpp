@@ -53,10 +53,10 @@ Route tree_route(int rank, int ranks) {
 RoutedReduction::RoutedReduction(Endpoint& endpoint, int tag, Route route, TensorView data,
                                  ReduceOp op)
     : endpoint_(endpoint), tag_(tag), route_(std::move(route)), data_(data), op_(op) {
-  const auto element_bytes = static_cast<std::int64_t>(size_in_bytes(data.dtype()));
+  const std::int64_t element_bytes = size_in_bytes(data.dtype());
   chunk_elements_ = bytes_in_flight / route_.chunks_in_flight / element_bytes;
   chunks_ = (data.elements() + chunk_elements_ - 1) / chunk_elements_;
-  slots_.resize(static_cast<std::size_t>(std::min<std::int64_t>(chunks_, route_.chunks_in_flight)));
+  slots_.resize(std::min<std::int64_t>(chunks_, route_.chunks_in_flight));
   const std::size_t partial_bytes =
       static_cast<std::size_t>(std::min(chunk_elements_, data.elements())) *
       size_in_bytes(accumulator_of(data.dtype()));
@@ -109,9 +109,8 @@ bool RoutedReduction::add_up() {
   if (route_.target < 0) {
     end_partial(data_.dtype(), op_, endpoint_.size(), partial, data_of(added_), elements);
   } else {
-    at.up->send(partial,
-                static_cast<std::size_t>(elements) * size_in_bytes(accumulator_of(data_.dtype())),
-                route_.target, tag_);
+    at.up->send(partial, elements * size_in_bytes(accumulator_of(data_.dtype())), route_.target,
+                tag_);
   }
   ++added_;
   return true;
@@ -174,7 +173,7 @@ RingGather::RingGather(Endpoint& endpoint, int tag, const void* own, void* recv,
       recv_(static_cast<std::byte*>(recv)),
       parts_(std::move(parts)),
       batch_(endpoint.batch()) {
-  const Extent mine = parts_[static_cast<std::size_t>(endpoint.rank())];
+  const Extent mine = parts_[endpoint.rank()];
   if (mine.bytes > 0 && recv_ + mine.begin != own) {
     std::memcpy(recv_ + mine.begin, own, static_cast<std::size_t>(mine.bytes));
   }
@@ -188,8 +187,8 @@ void RingGather::post_round() {
     return;
   }
   const int rank = endpoint_.rank();
-  const Extent sent = parts_[static_cast<std::size_t>((rank - round_ + ranks) % ranks)];
-  const Extent got = parts_[static_cast<std::size_t>((rank - round_ - 1 + 2 * ranks) % ranks)];
+  const Extent sent = parts_[(rank - round_ + ranks) % ranks];
+  const Extent got = parts_[(rank - round_ - 1 + 2 * ranks) % ranks];
   if (got.bytes > 0) {
     batch_->recv(recv_ + got.begin, static_cast<std::size_t>(got.bytes), (rank - 1 + ranks) % ranks,
                  tag_);

@@ -42,9 +42,7 @@ class RoutedReduction : public Machine {
     std::unique_ptr<TransferBatch> up;    ///< partial sums to here, then from here
     std::unique_ptr<TransferBatch> down;  ///< the result to here, then from here
   };
-  Slot& slot(std::int64_t chunk) {
-    return slots_[static_cast<std::size_t>(chunk % std::ssize(slots_))];
-  }
+  Slot& slot(std::int64_t chunk) { return slots_[chunk % std::ssize(slots_)]; }
   std::int64_t elements_of(std::int64_t chunk) const;
   std::byte* data_of(std::int64_t chunk) const;
 

@@ -54,7 +54,7 @@ struct Dealing {
   Dealing(SharedWindow& its_window, ChunkedReduction::Plan its_plan)
       : window(&its_window), plan(std::move(its_plan)) {
     constexpr std::int64_t line_bytes = 64;  // a multiple of every element's
-    const auto area_bytes = static_cast<std::int64_t>(SharedWindow::area_bytes(its_window.ranks()));
+    const std::int64_t area_bytes = SharedWindow::area_bytes(its_window.ranks());
     piece_bytes = area_bytes / its_window.ranks() / line_bytes * line_bytes;
   }
 
@@ -63,7 +63,7 @@ struct Dealing {
     return window->area(rank, step) + part * piece_bytes;
   }
   Extent piece(int part, std::int64_t step) const {
-    return piece_of(plan.parts[static_cast<std::size_t>(part)], step, piece_bytes);
+    return piece_of(plan.parts[part], step, piece_bytes);
   }
 
   /// The pieces that others reduce.
@@ -80,13 +80,12 @@ struct Dealing {
   std::byte* reduce_own(std::int64_t step) const {
     const int rank = window->rank();
     const Extent own = piece(rank, step);
-    std::byte* const result =
-        plan.result + (own.begin - plan.parts[static_cast<std::size_t>(rank)].begin);
-    std::vector<const void*> inputs(static_cast<std::size_t>(window->ranks()));
+    std::byte* const result = plan.result + (own.begin - plan.parts[rank].begin);
+    std::vector<const void*> inputs(window->ranks());
     for (int source = 0; source < window->ranks(); ++source) {
-      inputs[static_cast<std::size_t>(source)] = place(source, rank, step);
+      inputs[source] = place(source, rank, step);
     }
-    inputs[static_cast<std::size_t>(rank)] = plan.send + own.begin;
+    inputs[rank] = plan.send + own.begin;
     if (own.bytes > 0) {
       reduce(plan.dtype, plan.op, inputs, result,
              own.bytes / static_cast<std::int64_t>(size_in_bytes(plan.dtype)));
@@ -112,9 +111,9 @@ struct Dealing {
 /// Every rank puts all it has and adds up all of it.
 std::unique_ptr<Machine> all_reduce_whole(SharedWindow& window, std::uint64_t turn, TensorView data,
                                           ReduceOp op) {
-  const auto element_bytes = static_cast<std::int64_t>(size_in_bytes(data.dtype()));
-  const std::int64_t piece_bytes = whole_elements(
-      static_cast<std::int64_t>(SharedWindow::area_bytes(window.ranks())), element_bytes);
+  const std::int64_t element_bytes = size_in_bytes(data.dtype());
+  const std::int64_t piece_bytes =
+      whole_elements(SharedWindow::area_bytes(window.ranks()), element_bytes);
   const Extent all{0, static_cast<std::int64_t>(data.bytes())};
   auto* const bytes = static_cast<std::byte*>(data.data());
   SharedWindow* const shared = &window;
@@ -126,11 +125,11 @@ std::unique_ptr<Machine> all_reduce_whole(SharedWindow& window, std::uint64_t tu
   };
   plan.use = [=](std::int64_t step) {
     const Extent piece = piece_of(all, step, piece_bytes);
-    std::vector<const void*> inputs(static_cast<std::size_t>(shared->ranks()));
+    std::vector<const void*> inputs(shared->ranks());
     for (int source = 0; source < shared->ranks(); ++source) {
-      inputs[static_cast<std::size_t>(source)] = shared->area(source, step);
+      inputs[source] = shared->area(source, step);
     }
-    inputs[static_cast<std::size_t>(shared->rank())] = bytes + piece.begin;
+    inputs[shared->rank()] = bytes + piece.begin;
     reduce(data.dtype(), op, inputs, bytes + piece.begin, piece.bytes / element_bytes);
   };
   return std::make_unique<SharedSteps>(window, turn, std::move(plan));
@@ -143,13 +142,13 @@ std::unique_ptr<Machine> shared_all_reduce(SharedWindow& window, std::uint64_t t
   if (static_cast<std::int64_t>(data.bytes()) <= whole_bytes) {
     return all_reduce_whole(window, turn, data, op);
   }
-  std::vector<std::int64_t> counts(static_cast<std::size_t>(window.ranks()));
+  std::vector<std::int64_t> counts(window.ranks());
   for (int part = 0; part < window.ranks(); ++part) {
-    counts[static_cast<std::size_t>(part)] = even_part(data.elements(), window.ranks(), part).count;
+    counts[part] = even_part(data.elements(), window.ranks(), part).count;
   }
   auto* const bytes = static_cast<std::byte*>(data.data());
   auto parts = extents_of(counts, static_cast<std::int64_t>(size_in_bytes(data.dtype())));
-  std::byte* const result = bytes + parts[static_cast<std::size_t>(window.rank())].begin;
+  std::byte* const result = bytes + parts[window.rank()].begin;
   const Dealing dealing(window, {bytes, std::move(parts), result, bytes, data.dtype(), op});
   return std::make_unique<SharedSteps>(
       window, turn,
@@ -174,11 +173,11 @@ std::unique_ptr<Machine> shared_reduce_scatter(SharedWindow& window, std::uint64
 
 std::unique_ptr<Machine> shared_gather(SharedWindow& window, std::uint64_t turn, const void* own,
                                        void* recv, std::vector<Extent> parts) {
-  const auto piece_bytes = static_cast<std::int64_t>(SharedWindow::area_bytes(window.ranks()));
+  const std::int64_t piece_bytes = SharedWindow::area_bytes(window.ranks());
   auto* const target = static_cast<std::byte*>(recv);
   const auto* const source = static_cast<const std::byte*>(own);
   SharedWindow* const shared = &window;
-  const Extent mine = parts[static_cast<std::size_t>(window.rank())];
+  const Extent mine = parts[window.rank()];
   SharedSteps::Plan plan;
   plan.steps = steps_for(longest_of(parts), piece_bytes);
   plan.put = [=](std::int64_t step) {
@@ -190,7 +189,7 @@ std::unique_ptr<Machine> shared_gather(SharedWindow& window, std::uint64_t turn,
   plan.use = [=, parts = std::move(parts)](std::int64_t step) {
     for (int distance = 1; distance < shared->ranks(); ++distance) {
       const int other = (shared->rank() + distance) % shared->ranks();
-      const Extent piece = piece_of(parts[static_cast<std::size_t>(other)], step, piece_bytes);
+      const Extent piece = piece_of(parts[other], step, piece_bytes);
       copy_bytes(target + piece.begin, shared->area(other, step), piece.bytes);
     }
   };

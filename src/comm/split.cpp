@@ -8,7 +8,7 @@
 namespace fourfold::comm {
 
 std::vector<int> members_of_color(Communicator& communicator, int color, int key) {
-  const auto size = static_cast<std::size_t>(communicator.size());
+  const std::size_t size = communicator.size();
   const std::int32_t own[2] = {color, key};
   std::vector<std::int32_t> all(2 * size);
   const std::vector<std::int64_t> counts(size, 2);

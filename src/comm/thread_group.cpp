@@ -35,7 +35,7 @@ void run_threads(int ranks, const DeviceRanks* device,
       world.fail(rank, reason);
     };
     try {
-      std::vector<int> everybody(static_cast<std::size_t>(ranks));
+      std::vector<int> everybody(ranks);
       std::iota(everybody.begin(), everybody.end(), 0);
       std::unique_ptr<Communicator> communicator = std::make_unique<MessageCommunicator>(
           std::make_unique<ThreadEndpoint>(world, world.progress(rank), channel, rank), "world",
@@ -51,7 +51,7 @@ void run_threads(int ranks, const DeviceRanks* device,
     }
   };
   std::vector<std::thread> threads;
-  threads.reserve(static_cast<std::size_t>(ranks));
+  threads.reserve(ranks);
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back(run_rank, rank);
   }

@@ -33,7 +33,7 @@ std::string_view name(MemoryUse use) noexcept {
 
 TensorView Arena::take(MemoryUse use, DType dtype, Shape shape) {
   FOURFOLD_EXPECT(!sealed_);
-  const std::size_t bytes = static_cast<std::size_t>(shape.elements()) * size_in_bytes(dtype);
+  const std::size_t bytes = shape.elements() * size_in_bytes(dtype);
   void* const data = place(use, bytes);
   bytes_[static_cast<std::size_t>(use)] += bytes;
   extents_[static_cast<std::size_t>(use)] += aligned(bytes);

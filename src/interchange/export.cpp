@@ -200,7 +200,7 @@ ExportPlan plan_llmc_export(const model::Architecture& config, const ExportOptio
   ForeignFile file{.name = {},
                    .head = io::llmc_header(sizes, options.dtype),
                    .tensors = llmc_tensors(config, sizes)};
-  file.bytes = static_cast<std::int64_t>(file.head.size());
+  file.bytes = file.head.size();
   for (const ForeignTensor& tensor : file.tensors) {
     file.bytes += bytes_of(tensor, options.dtype);
   }

@@ -93,7 +93,7 @@ void ForeignSource::read(const io::TensorId& id, const Box& box, TensorView targ
       read_rows(place, piece, values + row * columns);
       continue;
     }
-    values_.resize(static_cast<std::size_t>(piece.elements()));
+    values_.resize(piece.elements());
     read_rows(place, piece, values_.data());
     transpose(values_.data(), values + row,
               {.rows = piece.extent[0],
@@ -107,7 +107,7 @@ void ForeignSource::read(const io::TensorId& id, const Box& box, TensorView targ
 void ForeignSource::read_rows(const Place& place, const Box& theirs, float* values) {
   const DType dtype = *place.array.dtype();
   const std::size_t size = size_in_bytes(dtype);
-  const auto count = static_cast<std::size_t>(theirs.elements());
+  const std::size_t count = theirs.elements();
   elements_.resize(count * size);
   std::uint64_t window_begin = 0;
   std::uint64_t window_end = 0;

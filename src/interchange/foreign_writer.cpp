@@ -70,7 +70,7 @@ void ForeignWriter::write(const ForeignTensor& tensor, const Sink& sink) {
 
 /// Their rows, padding as zeros, into rows_.
 void ForeignWriter::fill_rows(const ForeignTensor& tensor, const Box& rows) {
-  rows_.resize(static_cast<std::size_t>(rows.elements()));
+  rows_.resize(rows.elements());
   if (padding_elements(tensor) > 0) {
     std::ranges::fill(rows_, 0.0F);
   }
@@ -93,7 +93,7 @@ void ForeignWriter::fill(const Part& part, const Box& common, const Box& rows) {
     return;
   }
   FOURFOLD_EXPECT(part.transposed && rows.rank() == 2);
-  ours_.resize(static_cast<std::size_t>(ours.elements()));
+  ours_.resize(ours.elements());
   source_->read(id, ours, {ours_.data(), ours.extent});
   transpose(ours_.data(), target,
             {.rows = ours.extent[0],

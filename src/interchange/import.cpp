@@ -72,7 +72,7 @@ std::optional<std::vector<std::byte>> rounded(const io::StoredArray& array, std:
   if (dtype == *array.dtype()) {
     return stored;
   }
-  std::vector<float> values(static_cast<std::size_t>(count));
+  std::vector<float> values(count);
   std::vector<std::byte> elements(values.size() * size_in_bytes(dtype));
   const bool overflows =
       widen(stored, *array.dtype(), values).has_value() || narrow(values, dtype, elements);

@@ -34,7 +34,7 @@ const std::map<std::string_view, std::vector<std::string_view>>& names_in_layer(
 /// The rows of `tensor` shared out evenly among the parameters of all layers, in order.
 void add_layers(ForeignTensor& tensor, const std::vector<std::string_view>& names,
                 std::int64_t layers) {
-  const auto per_layer = static_cast<std::int64_t>(names.size());
+  const std::int64_t per_layer = names.size();
   Shape extent = tensor.shape;
   FOURFOLD_EXPECT(extent[0] % (layers * per_layer) == 0);
   extent[0] /= layers * per_layer;

@@ -9,7 +9,7 @@ namespace fourfold::model {
 ActivationTraffic::ActivationTraffic(const StageShape& shape, const StageMemory& memory)
     : memory_(&memory),
       recompute_(shape.recompute()),
-      block_count_(static_cast<std::size_t>(shape.blocks().end - shape.blocks().begin)),
+      block_count_(shape.blocks().end - shape.blocks().begin),
       blocks_(memory.block_turns),
       inputs_(memory.input_turns) {
   const bool gated = shape.config.feed_forward.gated;  // its backward pass changes up_NU
@@ -177,7 +177,7 @@ void ActivationTraffic::move_piece(Direction direction, const TensorView& on_dev
 
 void ActivationTraffic::move_block(Direction direction, int slot, std::size_t block,
                                    const Pass& pass, const KeptActivations& kinds, bool gradients) {
-  const SlotMemory& mine = memory_->slots[static_cast<std::size_t>(slot)];
+  const SlotMemory& mine = memory_->slots[slot];
   const auto move = [&](const TensorView& on_device, const TensorView& on_host) {
     move_piece(direction, on_device, on_host);
   };
@@ -193,7 +193,7 @@ void ActivationTraffic::move_block(Direction direction, int slot, std::size_t bl
 
 void ActivationTraffic::move_input(Direction direction, int slot, std::size_t block,
                                    const Pass& pass) {
-  const SlotMemory& mine = memory_->slots[static_cast<std::size_t>(slot)];
+  const SlotMemory& mine = memory_->slots[slot];
   move_piece(direction, mine.residual_RD[block].rows(0, pass.residual.count),
              mine.host.residual_RD[block].rows(0, pass.residual.count));
 }

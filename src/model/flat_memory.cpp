@@ -164,7 +164,7 @@ FlatMemory::FlatMemory(const FlatLayout& layout, MatrixMemory matrices, Units bl
   std::array<std::int64_t, buffers> sizes{};
   for (const Piece& piece : pieces_) {
     if (piece.buffer != own_memory) {
-      std::int64_t& size = sizes[static_cast<std::size_t>(piece.buffer)];
+      std::int64_t& size = sizes[piece.buffer];
       size = std::max(size, piece.flat.count);
     }
   }
@@ -174,7 +174,7 @@ FlatMemory::FlatMemory(const FlatLayout& layout, MatrixMemory matrices, Units bl
   }
   for (Piece& piece : pieces_) {
     if (piece.buffer != own_memory) {
-      piece.memory = memory[static_cast<std::size_t>(piece.buffer)].rows(0, piece.flat.count);
+      piece.memory = memory[piece.buffer].rows(0, piece.flat.count);
     }
   }
 }

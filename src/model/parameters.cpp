@@ -31,8 +31,7 @@ void draw_normal(std::span<const Run> runs, std::int64_t begin, std::int64_t end
   for (std::int64_t at = begin; at < end; ++run) {
     for (; at < std::min(end, run->target_element + run->elements); ++at) {
       const std::int64_t source = run->source_element + at - run->target_element;
-      values[static_cast<std::size_t>(at)] =
-          std * normal_float(key, static_cast<std::uint64_t>(source));
+      values[at] = std * normal_float(key, static_cast<std::uint64_t>(source));
     }
   }
 }
@@ -98,8 +97,7 @@ void Parameters::update_weights_from_masters(device::StreamRef stream) const {
 void draw_initial(const ParameterSpec& spec, const Box& box, std::uint64_t seed,
                   TensorView values_f32, device::StreamRef stream) {
   FOURFOLD_EXPECT(values_f32.dtype() == DType::f32 && values_f32.elements() == box.elements());
-  std::vector<float> values(static_cast<std::size_t>(box.elements()),
-                            spec.init == Init::ones ? 1.0F : 0.0F);
+  std::vector<float> values(box.elements(), spec.init == Init::ones ? 1.0F : 0.0F);
   if (spec.init == Init::normal) {
     const PhiloxKey key =
         philox_key(seed, RandomUse::initial_weight, name_salt(spec.name.data(), spec.name.size()));

@@ -28,7 +28,7 @@ double llama3_frequency(double frequency, const RopeScaling& scaling) {
 }  // namespace
 
 std::vector<double> rotary_frequencies(const Architecture& config) {
-  std::vector<double> frequencies(static_cast<std::size_t>(config.attention.head_dim / 2));
+  std::vector<double> frequencies(config.attention.head_dim / 2);
   for (std::size_t i = 0; i < frequencies.size(); ++i) {
     const double exponent =
         -2.0 * static_cast<double>(i) / static_cast<double>(config.attention.head_dim);
@@ -46,7 +46,7 @@ std::vector<double> rotary_frequencies(const Architecture& config) {
 std::vector<float> rotary_table(const Architecture& config) {
   const std::vector<double> frequencies = rotary_frequencies(config);
   std::vector<float> table;
-  table.reserve(static_cast<std::size_t>(config.context * config.attention.head_dim));
+  table.reserve(config.context * config.attention.head_dim);
   for (std::int64_t position = 0; position < config.context; ++position) {
     for (const double frequency : frequencies) {
       table.push_back(static_cast<float>(std::cos(static_cast<double>(position) * frequency)));

@@ -42,9 +42,9 @@ struct Stage::Impl {
   void fill_rotary_table() const;
   SlotMemory& slot(int index) {
     FOURFOLD_EXPECT(0 <= index && index < shape.options.slots);
-    return memory.slots[static_cast<std::size_t>(index)];
+    return memory.slots[index];
   }
-  const Pass& pass(int index) const { return passes[static_cast<std::size_t>(index)]; }
+  const Pass& pass(int index) const { return passes[index]; }
 
   Pass begin(int index, const Batch& batch, bool drops, device::StreamRef stream);
   /// Runs `body` while the weights of `unit` are in place.
@@ -113,7 +113,7 @@ Stage::Impl::Impl(const Architecture& config_in, Units units, const Parameters& 
             options,
             seams_in.residual_rows(options.sequences * options.tokens).count},
       seams(seams_in),
-      passes(static_cast<std::size_t>(options.slots)) {
+      passes(options.slots) {
   validate_for_device(config);
   FOURFOLD_EXPECT(0 <= units.begin && units.begin < units.end &&
                   units.end <= all_units(config).end);
@@ -259,7 +259,7 @@ void Stage::Impl::backward_block(int index, std::size_t i, WeightGradients when,
 void Stage::Impl::forward(int index, const Batch& batch, bool drops,
                           std::optional<float> gradient_scale, device::StreamRef stream) {
   const Pass now = begin(index, batch, drops, stream);
-  passes[static_cast<std::size_t>(index)] = now;
+  passes[index] = now;
   forward_to_output(index, gradient_scale.has_value(), stream);
   if (shape.has_head_in_chunks()) {
     forward_head_in_chunks(index, gradient_scale, stream);
@@ -283,7 +283,7 @@ void Stage::Impl::forward_head(int index, std::optional<float> gradient_scale,
 void Stage::Impl::forward_head_in_chunks(int index, std::optional<float> gradient_scale,
                                          device::StreamRef stream) {
   const device::Range range = shape.range_of(shape.head_unit());
-  Pass& now = passes[static_cast<std::size_t>(index)];
+  Pass& now = passes[index];
   FOURFOLD_EXPECT(now.target_N);
   const HeadActivations kept = slot(index).head.cut(now);
   with_weights(Segment::every_unit, stream,

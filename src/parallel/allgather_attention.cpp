@@ -60,7 +60,7 @@ AllgatherAttention::AllgatherAttention(comm::Communicator& cp,
     : cp_(&cp),
       kv_features_(options.kv_heads * options.head_dim),
       compute_(options.compute),
-      counts_(static_cast<std::size_t>(cp.size())) {
+      counts_(cp.size()) {
   const std::int64_t tokens = options.sequences * options.tokens;
   const auto take = [&](std::int64_t parts) {
     return arena.take(MemoryUse::communication, DType::f32, {parts, 2, tokens, kv_features_});

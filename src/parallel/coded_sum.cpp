@@ -125,7 +125,7 @@ void CodedSum::code(Range flat, ConstTensorView error, TensorView payload,
 
 void CodedSum::begin_scatter(const Leg& leg, device::StreamRef stream) {
   const bool first = leg_ == 0;  // later ones have no error of old
-  const auto me = static_cast<std::size_t>(leg.ranks->rank());
+  const std::size_t me = leg.ranks->rank();
   std::vector<std::int64_t> leaving(leg.parts.size());
   std::int64_t filled = 0;
   for (std::size_t rank = 0; rank < leg.parts.size(); ++rank) {
@@ -160,7 +160,7 @@ void CodedSum::begin_gather(const Leg& leg, device::StreamRef stream) {
   }
   std::int64_t before = 0;
   for (int rank = 0; rank < leg.ranks->rank(); ++rank) {
-    before += counts[static_cast<std::size_t>(rank)];
+    before += counts[rank];
   }
   const TensorView own = outgoing_.rows(before, code_bytes(leg.mine()));
   code(leg.mine(), {}, own, stream);
@@ -173,7 +173,7 @@ void CodedSum::end(const Leg& leg, device::StreamRef stream) {
     if (!leg.gathers && rank == leg.ranks->rank()) {
       continue;
     }
-    const Range part = leg.gathers ? leg.parts[static_cast<std::size_t>(rank)] : leg.mine();
+    const Range part = leg.gathers ? leg.parts[rank] : leg.mine();
     const TensorView payload = (leg.gathers ? outgoing_ : incoming_).rows(done, code_bytes(part));
     kernels::decode(codec_, payload, gradient(part),
                     leg.gathers ? kernels::Write::replace : kernels::Write::accumulate, stream);

@@ -46,7 +46,7 @@ class CodedSum : public BucketSum {
     comm::Communicator* ranks;
     bool gathers;  ///< else it sums up, each rank its part
     std::vector<Range> parts;
-    Range mine() const { return parts[static_cast<std::size_t>(ranks->rank())]; }
+    Range mine() const { return parts[ranks->rank()]; }
   };
   std::int64_t code_bytes(Range flat) const { return payload_bytes(codec_, flat.count); }
   /// Of all parts.

@@ -77,8 +77,7 @@ inline kernels::AttentionShape shape_of(const ChunkProduct& product,
 /// A chunk of the queries of position `rank`, and the keys in front of it and in it, of all ranks.
 inline kernels::AttentionShape gathered_shape(const kernels::AttentionShape& shape, int cp,
                                               int rank, int chunk) {
-  const Range tokens =
-      context_chunks(cp * shape.key_tokens, cp, rank)[static_cast<std::size_t>(chunk)];
+  const Range tokens = context_chunks(cp * shape.key_tokens, cp, rank)[chunk];
   kernels::AttentionShape seen = shape;
   seen.query_tokens = tokens.count;
   seen.key_tokens = tokens.end();

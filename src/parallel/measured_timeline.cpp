@@ -78,8 +78,7 @@ std::vector<double> gather_pairs(std::span<const std::int64_t> counts, const Ran
   for (double& time_s : own) {
     time_s -= mine.clock_offset_s;
   }
-  std::vector<double> all(
-      static_cast<std::size_t>(std::accumulate(counts.begin(), counts.end(), std::int64_t{0})));
+  std::vector<double> all(std::accumulate(counts.begin(), counts.end(), std::int64_t{0}));
   pp.host()
       .all_gather(ConstTensorView(own.data(), DType::f64, {std::ssize(own)}),
                   TensorView(all.data(), DType::f64, {std::ssize(all)}), counts, {})
@@ -91,13 +90,13 @@ std::vector<double> gather_pairs(std::span<const std::int64_t> counts, const Ran
 
 schedule::Timeline gather_timeline(const schedule::Schedule& schedule, const RankTimings& mine,
                                    comm::Communicator& pp) {
-  const auto rank = static_cast<std::size_t>(pp.rank());
+  const std::size_t rank = pp.rank();
   FOURFOLD_EXPECT(mine.actions_s.size() == 2 * schedule.ranks[rank].size());
   const std::vector<std::string> lines = comm::all_gather_text(pp, lines_of(mine.spans));
   std::vector<std::vector<TimelineSpan>> spans;
   std::vector<std::int64_t> counts;
   for (int from = 0; from < schedule.stages; ++from) {
-    const auto place = static_cast<std::size_t>(from);
+    const std::size_t place = from;
     spans.push_back(spans_from(lines[place], from));
     counts.push_back(2 * (std::ssize(schedule.ranks[place]) + std::ssize(spans.back())));
   }
@@ -106,11 +105,11 @@ schedule::Timeline gather_timeline(const schedule::Schedule& schedule, const Ran
   std::size_t next = 0;
   const auto take = [&] { return all[next++]; };
   for (int from = 0; from < schedule.stages; ++from) {
-    for (const schedule::Action& action : schedule.ranks[static_cast<std::size_t>(from)]) {
+    for (const schedule::Action& action : schedule.ranks[from]) {
       const double begin_s = take();
       timeline.events.push_back({from, action, begin_s, take()});
     }
-    for (TimelineSpan& span : spans[static_cast<std::size_t>(from)]) {
+    for (TimelineSpan& span : spans[from]) {
       span.begin_s = take();
       span.end_s = take();
       timeline.spans.push_back(std::move(span));

@@ -54,7 +54,7 @@ struct Pipeline::Step {
   const model::Batch* recorded = nullptr;  ///< stands for any of `batches`
 
   const model::Batch& batch(const Action& action) const {
-    return recorded != nullptr ? *recorded : batches[static_cast<std::size_t>(action.micro_batch)];
+    return recorded != nullptr ? *recorded : batches[action.micro_batch];
   }
 };
 
@@ -90,7 +90,7 @@ GraphCounts Pipeline::graph_counts() const noexcept {
 /// another up and runs none, does without.
 void Pipeline::prepare() {
   schedule::Dependencies all = dependencies(*schedule_);
-  nodes_ = std::move(all.nodes[static_cast<std::size_t>(pp_->rank())]);
+  nodes_ = std::move(all.nodes[pp_->rank()]);
   works_.resize(all.transfers.size());
   posted_by_.resize(all.transfers.size());
   last_weight_.resize(stages_.size());
@@ -98,10 +98,10 @@ void Pipeline::prepare() {
                 std::vector<int>(static_cast<std::size_t>(schedule_->micro_batches), -1));
   const std::vector<Action>& mine = actions();
   for (std::size_t i = 0; i < mine.size(); ++i) {
-    const auto chunk = static_cast<std::size_t>(mine[i].chunk);
-    slots_[chunk][static_cast<std::size_t>(mine[i].micro_batch)] = mine[i].slot;
+    const std::size_t chunk = mine[i].chunk;
+    slots_[chunk][mine[i].micro_batch] = mine[i].slot;
     if (nodes_[i].transfer >= 0) {
-      posted_by_[static_cast<std::size_t>(nodes_[i].transfer)] = i;
+      posted_by_[nodes_[i].transfer] = i;
     }
     if (ends_backward(mine[i].kind)) {
       last_weight_[chunk] = i;
@@ -110,11 +110,11 @@ void Pipeline::prepare() {
 }
 
 const std::vector<Action>& Pipeline::actions() const {
-  return schedule_->ranks[static_cast<std::size_t>(pp_->rank())];
+  return schedule_->ranks[pp_->rank()];
 }
 
 int Pipeline::slot_of(int chunk, int micro_batch) const {
-  return slots_[static_cast<std::size_t>(chunk)][static_cast<std::size_t>(micro_batch)];
+  return slots_[chunk][micro_batch];
 }
 
 model::Stage* Pipeline::head() noexcept {
@@ -124,8 +124,8 @@ model::Stage* Pipeline::head() noexcept {
 
 void Pipeline::wait_for(int transfer, device::StreamRef stream) {
   if (transfer >= 0) {
-    works_[static_cast<std::size_t>(transfer)].wait(stream);
-    works_[static_cast<std::size_t>(transfer)] = comm::Work{};
+    works_[transfer].wait(stream);
+    works_[transfer] = comm::Work{};
     if (std::erase(in_flight_, transfer) > 0) {
       note_complete(transfer);
     }
@@ -134,14 +134,14 @@ void Pipeline::wait_for(int transfer, device::StreamRef stream) {
 
 void Pipeline::make_progress() {
   for (const int transfer : in_flight_) {
-    if (works_[static_cast<std::size_t>(transfer)].test()) {
+    if (works_[transfer].test()) {
       note_complete(transfer);
     }
   }
 }
 
 void Pipeline::note_complete(int transfer) {
-  const std::size_t action = posted_by_[static_cast<std::size_t>(transfer)];
+  const std::size_t action = posted_by_[transfer];
   if (recorder_ != nullptr && !recorder_->has_ended(action)) {
     const bool send = is_send(actions()[action].kind);
     recorder_->end(action, send ? sending_ : receiving_);
@@ -242,12 +242,11 @@ void Pipeline::post(const Action& action, const Step& step, int transfer) {
   produced_.record(
       step.stream);  // sends: it is made; receives: the slot's last was read to its end
   produced_.wait(stream);
-  works_[static_cast<std::size_t>(transfer)] =
+  works_[transfer] =
       sends ? pp_->send(data, peer, tag, stream) : pp_->recv(data, peer, tag, stream);
   in_flight_.push_back(transfer);
   if (recorder_ != nullptr) {
-    recorder_->posted(posted_by_[static_cast<std::size_t>(transfer)],
-                      works_[static_cast<std::size_t>(transfer)]);
+    recorder_->posted(posted_by_[transfer], works_[transfer]);
   }
 }
 
@@ -257,7 +256,7 @@ void Pipeline::compute(std::size_t index, const Step& step) {
     forward(action, step);
     return;
   }
-  const bool last = last_weight_[static_cast<std::size_t>(action.chunk)] == index;
+  const bool last = last_weight_[action.chunk] == index;
   backward(action, last ? model::Gradients::complete : model::Gradients::partial, step);
 }
 

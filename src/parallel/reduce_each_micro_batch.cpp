@@ -41,7 +41,7 @@ class MicroBatchReduction : public GradientReduction {
     TensorView arriving;  ///< parts of the sums, one segment behind the other
   };
   Buffer& buffer_of(Part part) {
-    return buffers_[static_cast<std::size_t>(plan_.parameters->gradient_memory().buffer_of(part))];
+    return buffers_[plan_.parameters->gradient_memory().buffer_of(part)];
   }
   bool has_matrices(Part part) const {
     return plan_.parameters->gradient_memory().buffer_of(part) != FlatMemory::own_memory;
@@ -76,7 +76,7 @@ MicroBatchReduction::MicroBatchReduction(const ReductionPlan& plan, device::Aren
       together += segments[i].part() == segment.part() ? share_of(i) : 0;
     }
     const int buffer = plan_.parameters->gradient_memory().buffer_of(segment.part());
-    std::int64_t& size = largest[static_cast<std::size_t>(buffer)];
+    std::int64_t& size = largest[buffer];
     size = std::max(size, together);
   }
   for (std::size_t i = 0; sharded() && i < buffers_.size(); ++i) {

@@ -10,7 +10,7 @@ namespace fourfold::parallel {
 namespace {
 
 std::vector<int> members(Range holders) {
-  std::vector<int> ranks(static_cast<std::size_t>(holders.count));
+  std::vector<int> ranks(holders.count);
   std::iota(ranks.begin(), ranks.end(), static_cast<int>(holders.begin));
   return ranks;
 }

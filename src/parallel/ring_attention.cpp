@@ -144,7 +144,7 @@ RingAttention::RingAttention(comm::Communicator& cp, const ContextParallelOption
 }
 
 KeyValues RingAttention::block(int hop, const AttentionShape& shape) const {
-  const TensorView& memory = blocks_[static_cast<std::size_t>(hop % 2)];
+  const TensorView& memory = blocks_[hop % 2];
   return key_values(memory, memory.dtype(), shape.batch, shape.key_tokens, kv_features_);
 }
 
@@ -211,7 +211,7 @@ void RingAttention::differentiate(Queries& queries, int key_rank, ConstHeads k, 
     const std::int64_t query = product.query_chunk * chunk;
     const std::int64_t key = product.key_chunks.begin * chunk;
     const std::int64_t rows = chunk_rows(shape, product.query_chunk);
-    bool& has_dq = queries.has_dq[static_cast<std::size_t>(product.query_chunk)];
+    bool& has_dq = queries.has_dq[product.query_chunk];
     model::differentiate_attention_part({.shape = shape_of(product, shape),
                                          .q = from_token(queries.q, query),
                                          .k = from_token(k, key),

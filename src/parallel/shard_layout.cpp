@@ -45,7 +45,7 @@ std::vector<std::int64_t> ShardLayout::cut(Range segment) const {
 
 Range ShardLayout::share(std::size_t segment, int rank) const {
   FOURFOLD_EXPECT(0 <= rank && rank < ranks_);
-  const auto at = static_cast<std::size_t>(rank);
+  const std::size_t at = rank;
   return {cuts_[segment][at], cuts_[segment][at + 1] - cuts_[segment][at]};
 }
 

@@ -12,9 +12,7 @@ using device::MemoryUse;
 
 TensorParallel::TensorParallel(comm::Communicator& tp, const TensorParallelOptions& options,
                                device::Arena& arena)
-    : tp_(&tp),
-      sequence_parallel_(options.sequence_parallel),
-      counts_(static_cast<std::size_t>(tp.size())) {
+    : tp_(&tp), sequence_parallel_(options.sequence_parallel), counts_(tp.size()) {
   if (alone()) {
     return;
   }
@@ -40,7 +38,7 @@ MovedMemories TensorParallel::moved_memory() const {
 
 void TensorParallel::count_rows(std::int64_t rows, std::int64_t features) {
   for (int rank = 0; rank < tp_->size(); ++rank) {
-    counts_[static_cast<std::size_t>(rank)] = even_part(rows, tp_->size(), rank).count * features;
+    counts_[rank] = even_part(rows, tp_->size(), rank).count * features;
   }
 }
 

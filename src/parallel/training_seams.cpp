@@ -16,9 +16,9 @@ namespace {
 /// This rank's neighbours of the same group, or the ranks with its place in all groups.
 std::unique_ptr<comm::Communicator> subgroup_of(comm::Communicator& plane, int first, int step,
                                                 int count, const std::string& name) {
-  std::vector<int> members(static_cast<std::size_t>(count));
+  std::vector<int> members(count);
   for (int i = 0; i < count; ++i) {
-    members[static_cast<std::size_t>(i)] = first + i * step;
+    members[i] = first + i * step;
   }
   return plane.subgroup(members, name);
 }

@@ -105,7 +105,7 @@ UlyssesAttention::UlyssesAttention(comm::Communicator& cp, const ContextParallel
       compute_(options.compute),
       kv_gradient_(sharers_ > 1 ? DType::f32 : options.compute),
       deals_out_(device::has_own_memory && options.compute != DType::f32),
-      counts_(static_cast<std::size_t>(cp.size())) {
+      counts_(cp.size()) {
   FOURFOLD_EXPECT(options.heads % cp.size() == 0);
   FOURFOLD_EXPECT(cp.size() * kv_heads_ == sharers_ * options.kv_heads);
   const std::int64_t tokens = options.sequences * options.tokens * cp.size();

@@ -21,7 +21,7 @@ WeightGathering::WeightGathering(comm::Communicator& group, const model::Paramet
 
 WeightGathering::Buffer* WeightGathering::buffer_of(Part part) {
   const int buffer = parameters_->weight_memory().buffer_of(part);
-  return buffer == FlatMemory::own_memory ? nullptr : &buffers_[static_cast<std::size_t>(buffer)];
+  return buffer == FlatMemory::own_memory ? nullptr : &buffers_[buffer];
 }
 
 bool WeightGathering::is_in_turn(std::size_t segment) const {

@@ -32,9 +32,7 @@ Block<float> block_of(const TensorView& matrix, const Shape& offset) {
 
 void copy_block(Block<float> target, Block<const float> source, const Shape& extent,
                 device::StreamRef stream) {
-  const auto bytes = [](std::int64_t elements) {
-    return static_cast<std::size_t>(elements) * sizeof(float);
-  };
+  const auto bytes = [](std::int64_t elements) { return elements * sizeof(float); };
   device::copy_rows({target.first, bytes(target.columns)}, {source.first, bytes(source.columns)},
                     bytes(extent[1]), static_cast<std::size_t>(extent[0]), stream);
 }
@@ -60,21 +58,20 @@ WholeMatrices::WholeMatrices(const model::Parameters& parameters, const ShardLay
     Cut& cut = cuts_[i];
     cut.whole = spec.shape;
     cut.box = parameters.all()[i].box;
-    cut.rows.resize(static_cast<std::size_t>(shards.ranks()));
+    cut.rows.resize(shards.ranks());
     for (const TensorShard& shard : tensor_shards(spec, tp.size())) {
       cut.boxes.push_back(shard.box);
-      cut.tp_counts.resize(static_cast<std::size_t>(shard.holders.begin));
+      cut.tp_counts.resize(shard.holders.begin);
       cut.tp_counts.push_back(shard.box.elements());
     }
-    cut.tp_counts.resize(static_cast<std::size_t>(tp.size()));
+    cut.tp_counts.resize(tp.size());
     largest = std::max(largest, cut.whole.elements());
   }
   for (int rank = 0; rank < shards.ranks(); ++rank) {
     for (const ShardPiece& piece : shards.pieces(rank)) {
       if (is_held(piece.parameter)) {
         Cut& cut = cuts_[piece.parameter];
-        cut.rows[static_cast<std::size_t>(rank)].push_back(
-            {piece.box.offset[0] - cut.box.offset[0], piece.box.extent[0]});
+        cut.rows[rank].push_back({piece.box.offset[0] - cut.box.offset[0], piece.box.extent[0]});
       }
     }
   }
@@ -146,7 +143,7 @@ TensorView WholeMatrices::gather_boxes(const Cut& cut, TensorView box, device::S
   if (cut.boxes.size() == 1) {
     return box;
   }
-  const bool is_first = cut.tp_counts[static_cast<std::size_t>(tp_->rank())] > 0;
+  const bool is_first = cut.tp_counts[tp_->rank()] > 0;
   const TensorView gathered = other_memory(box.data(), cut.whole);
   const TensorView sent = is_first ? box : box.rows(0, 0);
   tp_->all_gather(sent, gathered, cut.tp_counts, stream).wait(stream);

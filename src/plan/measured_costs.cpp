@@ -47,10 +47,10 @@ struct StageMeans {
 }  // namespace
 
 ScheduleCosts measured_costs(const schedule::Timeline& measured) {
-  std::vector<StageMeans> means(static_cast<std::size_t>(measured.virtual_stages()));
+  std::vector<StageMeans> means(measured.virtual_stages());
   for (const schedule::TimelineEvent& event : measured.events) {
     if (is_compute(event.action.kind)) {
-      StageMeans& stage = means[static_cast<std::size_t>(measured.virtual_stage_of(event))];
+      StageMeans& stage = means[measured.virtual_stage_of(event)];
       stage.of(event.action.kind).add(event.end_s - event.begin_s);
     }
   }

@@ -102,7 +102,7 @@ class Simulation {
 
 ScheduleCosts even_costs(const schedule::Schedule& schedule, const PassCosts& rank, double link_s) {
   const double chunks = schedule.chunks;
-  const auto stages = static_cast<std::size_t>(schedule.virtual_stages());
+  const std::size_t stages = schedule.virtual_stages();
   return {std::vector<PassCosts>(stages, {rank.forward_s / chunks, rank.backward_input_s / chunks,
                                           rank.backward_weight_s / chunks}),
           std::vector<double>(stages - 1, link_s)};

@@ -83,7 +83,7 @@ void validate_schedule(const LearningRateSchedule& schedule, const Origins& orig
 
 void validate_recompute(const RunConfig& config, const Origins& origins) {
   const std::size_t group = config.train.recompute.group_blocks;
-  const auto layers = static_cast<std::size_t>(config.model.layers);
+  const std::size_t layers = config.model.layers;
   if (group > layers) {
     refuse(format_message(
                "train.recompute = \"every:{}\" does not fit model.layers = {} (a group is at "
@@ -112,7 +112,7 @@ void validate_head_chunks(const RunConfig& config, const Origins& origins) {
 /// f16's gradients are multiplied by these and divided again: exact with powers of two only.
 void validate_loss_scale(const TrainConfig& train, const Origins& origins) {
   const auto refuse_other_than_power = [&](const char* key, std::int64_t value) {
-    const auto bits = static_cast<std::uint64_t>(value);
+    const std::uint64_t bits = value;
     if (!std::has_single_bit(bits)) {
       refuse(format_message(
                  "train.{} = {} is no power of two (scaling by others rounds); set it to {} "

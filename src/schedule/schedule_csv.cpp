@@ -39,7 +39,7 @@ std::optional<int> take_number(std::string_view& text, int limit) {
   if (error != std::errc{} || value < 0 || value >= limit || text.front() == '-') {
     return std::nullopt;
   }
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  text.remove_prefix(end - text.data());
   return value;
 }
 
@@ -128,7 +128,7 @@ class Reader {
       const std::size_t end = std::min(line.find(',', begin), line.size());
       const std::string_view cell = trimmed(line.substr(begin, end - begin));
       if (!cell.empty()) {
-        const auto offset = static_cast<std::size_t>(cell.data() - line.data());
+        const std::size_t offset = cell.data() - line.data();
         actions.push_back(read_cell(cell, offset));
         cells_.cells.back().push_back({line_, static_cast<int>(offset) + 1});
       }
@@ -191,9 +191,9 @@ class Reader {
 
 /// A number that is mistyped is too large for the rest, or leaves a gap among the others.
 void check_no_micro_batch_missing(const Reader& reader, const Schedule& schedule, int rank) {
-  std::vector<bool> seen(static_cast<std::size_t>(schedule.micro_batches));
+  std::vector<bool> seen(schedule.micro_batches);
   for (const Action& action : schedule.ranks[rank]) {
-    seen[static_cast<std::size_t>(action.micro_batch)] = true;
+    seen[action.micro_batch] = true;
   }
   const auto missing = std::ranges::find(seen, false);
   if (missing != seen.end()) {

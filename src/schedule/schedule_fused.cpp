@@ -65,8 +65,8 @@ std::vector<Action> interleaved_actions(const Schedule& schedule, int rank) {
   const std::vector<Action> forwards = grouped_forwards(schedule);
   // So many forward passes until the first gradient is back at this rank.
   const auto longest = even_part(schedule.micro_batches, group_count(schedule), 0).count;
-  const auto warm_up = static_cast<std::size_t>(std::min<std::int64_t>(
-      std::ssize(forwards), 2 * (schedule.stages - 1 - rank) + (schedule.chunks - 1) * longest));
+  const std::size_t warm_up = std::min<std::int64_t>(
+      std::ssize(forwards), 2 * (schedule.stages - 1 - rank) + (schedule.chunks - 1) * longest);
   std::vector<Action> actions(forwards.begin(),
                               forwards.begin() + static_cast<std::ptrdiff_t>(warm_up));
   for (std::size_t i = 0; i < forwards.size(); ++i) {

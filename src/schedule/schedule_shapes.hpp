@@ -13,8 +13,7 @@ namespace fourfold::schedule {
 /// and does nothing when there is none left: so a pattern made for many micro-batches serves few.
 class RankWriter {
  public:
-  RankWriter(int micro_batches, int chunks)
-      : micro_batches_(micro_batches), next_(static_cast<std::size_t>(chunks)) {}
+  RankWriter(int micro_batches, int chunks) : micro_batches_(micro_batches), next_(chunks) {}
 
   void add(ActionKind kind, int chunk = 0) {
     int& next = next_[chunk][static_cast<std::size_t>(kind)];

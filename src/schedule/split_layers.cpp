@@ -131,7 +131,7 @@ std::string fitting_list(const model::Architecture& config, const LayerSplit& sp
     return fmt::format("write {} numbers with the sum {}{}", stages, config.layers, leave_out);
   }
   std::vector<std::int64_t> layers = split.stage_layers;
-  layers.resize(static_cast<std::size_t>(stages));
+  layers.resize(stages);
   return fmt::format("write [{}]{}", fmt::join(nearest_fit(std::move(layers), config.layers), ", "),
                      leave_out);
 }

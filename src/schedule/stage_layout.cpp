@@ -11,7 +11,7 @@ namespace {
 /// Chunks in the order of their last weight gradients.
 std::vector<int> finishing_chunks(const Schedule& schedule, int rank) {
   std::vector<int> order;
-  const std::vector<Action>& actions = schedule.ranks[static_cast<std::size_t>(rank)];
+  const std::vector<Action>& actions = schedule.ranks[rank];
   for (auto action = actions.rbegin(); action != actions.rend(); ++action) {
     if (ends_backward(action->kind) && std::ranges::count(order, action->chunk) == 0) {
       order.push_back(action->chunk);
@@ -26,7 +26,7 @@ std::vector<int> finishing_chunks(const Schedule& schedule, int rank) {
 std::vector<model::Units> StageLayout::chunks_of(int rank) const {
   std::vector<model::Units> chunks;
   for (int chunk = 0; chunk < schedule.chunks; ++chunk) {
-    chunks.push_back(stages[static_cast<std::size_t>(schedule.virtual_stage(rank, chunk))]);
+    chunks.push_back(stages[schedule.virtual_stage(rank, chunk)]);
   }
   return chunks;
 }
@@ -54,7 +54,7 @@ std::vector<int> StageLayout::finishing_units(int rank) const {
   const std::vector<model::Units> chunks = chunks_of(rank);
   std::vector<int> order;
   for (const int chunk : finishing_chunks(schedule, rank)) {
-    const model::Units& units = chunks[static_cast<std::size_t>(chunk)];
+    const model::Units& units = chunks[chunk];
     for (int unit = units.end; unit-- > units.begin;) {
       order.push_back(unit);
     }

@@ -41,7 +41,7 @@ double TimelineSummary::waiting_s() const noexcept {
 TimelineSummary summarize(const Timeline& timeline) {
   constexpr double never = std::numeric_limits<double>::infinity();
   TimelineSummary summary{never, -never, {}};
-  summary.ranks.assign(static_cast<std::size_t>(timeline.stages), RankTimes{never, -never, 0});
+  summary.ranks.assign(timeline.stages, RankTimes{never, -never, 0});
   for (const TimelineEvent& event : timeline.events) {
     if (is_compute(event.action.kind)) {
       RankTimes& rank = summary.ranks[event.rank];

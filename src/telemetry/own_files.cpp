@@ -66,7 +66,7 @@ std::optional<std::string> head_of(const fs::path& file) {
   const RegularFile opened = open_regular_file(file, O_RDONLY, Links::refuse);
   const ssize_t got =
       opened.descriptor ? ::read(opened.descriptor.get(), head.data(), head.size()) : -1;
-  head.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+  head.resize(std::max<ssize_t>(got, 0));
   return got >= 0 ? std::optional(std::move(head)) : std::nullopt;
 }
 

@@ -88,7 +88,7 @@ void RunHistory::end(const RunEnd& record, double unix_time_s) {
 const StepCurve& RunHistory::curve(double StepRecord::*number) const {
   const auto found = std::ranges::find(curved, number);
   FOURFOLD_EXPECT(found != curved.end());
-  return curves_[static_cast<std::size_t>(std::distance(curved.begin(), found))];
+  return curves_[std::distance(curved.begin(), found)];
 }
 
 double RunHistory::loss_at_end() const {

@@ -12,8 +12,7 @@
 namespace fourfold::telemetry {
 
 StepCurve::StepCurve(std::int64_t most_steps)
-    : group_steps_(static_cast<std::size_t>(
-          std::max<std::int64_t>((most_steps + most_groups - 1) / most_groups, 1))) {
+    : group_steps_(std::max<std::int64_t>((most_steps + most_groups - 1) / most_groups, 1)) {
   group_.reserve(std::min<std::size_t>(group_steps_, 1 << 16));
 }
 

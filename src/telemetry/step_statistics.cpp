@@ -22,7 +22,7 @@ double percentile(std::span<const double> values, double share) {
   const double rank = std::ceil(share * static_cast<double>(finite.size()));
   const auto index = static_cast<std::ptrdiff_t>(std::max(rank, 1.0)) - 1;
   std::ranges::nth_element(finite, finite.begin() + index);
-  return finite[static_cast<std::size_t>(index)];
+  return finite[index];
 }
 
 std::vector<double> running_median(std::span<const double> values, std::size_t reach) {

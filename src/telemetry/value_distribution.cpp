@@ -76,7 +76,7 @@ std::vector<ValueDistribution::Count> ValueDistribution::merged(std::vector<Coun
 
 void ValueDistribution::settle() {
   std::ranges::sort(pending_, {}, &Count::key);
-  const auto middle = static_cast<std::ptrdiff_t>(counts_.size());
+  const std::ptrdiff_t middle = counts_.size();
   counts_.insert(counts_.end(), pending_.begin(), pending_.end());
   pending_.clear();
   std::ranges::inplace_merge(counts_, counts_.begin() + middle, {}, &Count::key);

@@ -80,12 +80,12 @@ std::int64_t visible_keys(const AttentionShape& shape, std::int64_t query) {
 /// Sums of terms and of what rounding does to each, one per feature of a head.
 class Sums {
  public:
-  explicit Sums(std::int64_t head_dim) : of_feature_(static_cast<std::size_t>(head_dim)) {}
+  explicit Sums(std::int64_t head_dim) : of_feature_(head_dim) {}
 
   /// Adds weight x, of a weight that is off by `off` beside what rounding it does.
   void add(double weight, Vector x, double off = 0) {
     for (std::size_t h = 0; h < of_feature_.size(); ++h) {
-      const double value = x[static_cast<std::int64_t>(h)];
+      const double value = x[h];
       of_feature_[h].sum += weight * value;
       of_feature_[h].terms2 += square(weight * value);
       of_feature_[h].off2 += square(off * value);
@@ -94,14 +94,14 @@ class Sums {
   /// All terms are off by what has one cause: weight x, all with the same sign.
   void add_common(double weight, Vector x) {
     for (std::size_t h = 0; h < of_feature_.size(); ++h) {
-      of_feature_[h].common += weight * x[static_cast<std::int64_t>(h)];
+      of_feature_[h].common += weight * x[h];
     }
   }
 
-  double sum(std::int64_t h) const { return of_feature_[static_cast<std::size_t>(h)].sum; }
+  double sum(std::int64_t h) const { return of_feature_[h].sum; }
   /// @param relative  what each term is off by, as a share of it
   double unit(std::int64_t h, double relative) const {
-    const Feature& feature = of_feature_[static_cast<std::size_t>(h)];
+    const Feature& feature = of_feature_[h];
     return relative * (std::sqrt(feature.terms2) + std::fabs(feature.sum)) +
            std::sqrt(feature.off2) + std::fabs(feature.common);
   }
@@ -197,7 +197,7 @@ Attended attend(const HostAttention& made, Row query) {
     sum += std::exp(score - most);
   }
   for (std::int64_t j = 0; j < keys; ++j) {
-    const double p = std::exp(scores[static_cast<std::size_t>(j)] - most) / sum;
+    const double p = std::exp(scores[j] - most) / sum;
     result.out.add(p, at(shape, made.v, key_of(shape, query, j)), least_p);
   }
   result.lse = keys == 0 ? -infinity : most + std::log(sum);

@@ -39,7 +39,7 @@ void MicroBatchBuffer::make_host_images(std::int64_t context) {
   host_token_ = image_of(token_);
   host_target_ = image_of(target_);
   host_sample_ = image_of(sample_);
-  std::vector<std::int32_t> positions(static_cast<std::size_t>(position_.elements()));
+  std::vector<std::int32_t> positions(position_.elements());
   for (std::size_t row = 0; row < positions.size(); ++row) {
     const std::int64_t i = static_cast<std::int64_t>(row) % tokens_;
     const bool in_first = i < held_[0].count;
@@ -72,7 +72,7 @@ std::int64_t MicroBatchBuffer::fill(const data::TokenDataset& dataset, data::Sam
   std::int64_t valid = 0;
   for (std::int64_t i = 0; i < samples.count; ++i) {
     const std::int64_t first = i * tokens_;
-    const auto count = static_cast<std::size_t>(tokens_);
+    const std::size_t count = tokens_;
     valid += read_sample(dataset, samples.begin + i,
                          std::span(host_token_.as<std::int32_t>() + first, count),
                          std::span(host_target_.as<std::int32_t>() + first, count));

@@ -26,7 +26,7 @@ std::size_t index_of(const std::vector<model::ParameterSpec>& table, const std::
 LogicalValues::LogicalValues(const std::vector<model::ParameterSpec>& table, std::string what)
     : table_(&table), what_(std::move(what)) {
   for (const model::ParameterSpec& spec : table) {
-    const auto elements = static_cast<std::size_t>(spec.shape.elements());
+    const std::size_t elements = spec.shape.elements();
     values_.emplace_back(elements, std::numeric_limits<float>::quiet_NaN());
     first_holder_.emplace_back(elements, -1);
   }
@@ -37,7 +37,7 @@ void LogicalValues::add(const parallel::ParameterShare& share,
                         device::StreamRef stream) {
   for (const parallel::ParameterShare::Piece& piece : share.pieces()) {
     const TensorView view = piece.*part;
-    std::vector<float> values(static_cast<std::size_t>(view.elements()));
+    std::vector<float> values(view.elements());
     device::copy(values.data(), view.data(), view.bytes(), stream);
     stream.synchronize();
     const std::size_t tensor = index_of(*table_, piece.parameter->spec.name);
@@ -55,8 +55,8 @@ void LogicalValues::add_box(std::size_t tensor, const Box& box, const std::vecto
   int other = -1;
   for_each_run(box, whole, box, [&](const Run& run) {
     for (std::int64_t i = 0; i < run.elements; ++i) {
-      const float value = values[static_cast<std::size_t>(run.source_element + i)];
-      const auto at = static_cast<std::size_t>(run.target_element + i);
+      const float value = values[run.source_element + i];
+      const std::size_t at = run.target_element + i;
       if (holder[at] < 0) {
         target[at] = value;
         holder[at] = rank;
@@ -91,7 +91,7 @@ void put_masters(const ParameterValues& values, const std::vector<model::Paramet
     const std::size_t tensor = index_of(table, piece.parameter->spec.name);
     const std::vector<float>& whole = values[tensor];
     FOURFOLD_EXPECT(std::ssize(whole) == table[tensor].shape.elements());
-    std::vector<float> part(static_cast<std::size_t>(piece.master.elements()));
+    std::vector<float> part(piece.master.elements());
     for_each_run(piece.box, Box::whole(table[tensor].shape), piece.box, [&](const Run& run) {
       std::copy_n(whole.begin() + run.target_element, run.elements,
                   part.begin() + run.source_element);

@@ -33,7 +33,7 @@ MatrixUpdate::MatrixUpdate(const MatrixRule& rule, const Optimizer& states,
     if (piece.parameter->spec.group != model::OptimizerGroup::hidden_matrices) {
       continue;
     }
-    Piece& added = pieces_[static_cast<std::size_t>(piece.parameter - first)].emplace_back(&piece);
+    Piece& added = pieces_[piece.parameter - first].emplace_back(&piece);
     added.values.push_back(piece.master);
     for (const Moment& state : states.states_of(piece)) {
       added.values.push_back(state.flat);

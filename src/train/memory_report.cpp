@@ -64,7 +64,7 @@ telemetry::MemoryRecord memory_record(const device::Arena& arena, const StateTie
   comm::Communicator& world = mesh.world();
   const bool is_of_device = device::has_own_memory;
   const std::size_t taken = is_of_device ? device.peak_bytes() : host.peak_bytes();
-  const int rank = rank_of_largest(static_cast<std::int64_t>(taken), world);
+  const int rank = rank_of_largest(taken, world);
   const auto of_that_rank = [&](std::size_t bytes) {
     return comm::all_reduce_scalar(
         world, world.rank() == rank ? static_cast<std::int64_t>(bytes) : 0, comm::ReduceOp::sum);
@@ -88,14 +88,14 @@ telemetry::MemoryRecord memory_record(const device::Arena& arena, const StateTie
 
 std::string memory_text(const telemetry::MemoryRecord& record, std::size_t beside_bytes) {
   const std::int64_t planned = record.all_planned_bytes();
-  const std::string taken = mib_text(static_cast<std::size_t>(record.taken_bytes));
+  const std::string taken = mib_text(record.taken_bytes);
   const std::string beside =
       beside_bytes == 0
           ? ""
           : fmt::format("; {} MiB are counted for what is no tensor", beside_bytes >> 20);
-  std::string text = fmt::format("memory of rank {}: {} MiB planned, at most {} MiB taken ({}{})",
-                                 record.rank, mib_text(static_cast<std::size_t>(planned)), taken,
-                                 difference_text(planned, record.taken_bytes), beside);
+  std::string text =
+      fmt::format("memory of rank {}: {} MiB planned, at most {} MiB taken ({}{})", record.rank,
+                  mib_text(planned), taken, difference_text(planned, record.taken_bytes), beside);
   if (record.device_total_bytes > 0) {
     const auto gib = [](std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 30); };
     text += fmt::format(", {:.1f} of {:.1f} GiB of the GPU in use, {:.1f} free",

@@ -49,7 +49,7 @@ class WalkingRank {
         loader_(dataset_, run.batches, mesh_.coordinate().dp,
                 held_tokens(mesh_, run.config.model.context), arena_) {
     arena_.seal();
-    runner_.initialise(static_cast<std::uint64_t>(run.config.train.seed), stream_);
+    runner_.initialise(run.config.train.seed, stream_);
     if (product_tolerance) {
       check_.emplace(rank_, *product_tolerance);
       runner_.show_products_to(&*check_);
@@ -82,9 +82,9 @@ class WalkingRank {
     const StepBatches batches = loader_.load(step, step * config_->train.global_batch, stream_);
     runner_.run(step, batches, runfile::learning_rate(config_->optim.schedule, step), stream_);
     if (check_) {
-      record.products[static_cast<std::size_t>(rank_)] = check_->errors();
+      record.products[rank_] = check_->errors();
     }
-    record.outcomes[static_cast<std::size_t>(rank_)] = runner_.outcome(stream_);
+    record.outcomes[rank_] = runner_.outcome(stream_);
     give_loss_scale(record.next);
     record.gradients.add(runner_.share(), &Piece::gradient, rank_, stream_);
     give_weights(record.weights);
@@ -156,7 +156,7 @@ class MeshWalk::Ranks {
       : run_(resolve_run({.config = product_tolerance ? without_graphs(config) : config}, mesh,
                          schedule_file_text({.config = config}))),
         table_(model::parameter_table(config.model)),
-        ranks_(static_cast<std::size_t>(mesh.ranks())),
+        ranks_(mesh.ranks()),
         tasks_(static_cast<int>(mesh.ranks()),
                [this, product_tolerance](comm::Communicator& world) {
                  return std::make_unique<WalkingRank>(run_, product_tolerance, world);

@@ -128,7 +128,7 @@ OffloadedUpdate::Tile OffloadedUpdate::tile_of(const ParameterShare::Run& run, R
 }
 
 const States& OffloadedUpdate::states_of(const ParameterShare::Run& run) const {
-  return states_[static_cast<std::size_t>(&run - share_->runs().data())];
+  return states_[&run - share_->runs().data()];
 }
 
 void OffloadedUpdate::update(const ParameterShare::Run& run, const float* gradient_scale,

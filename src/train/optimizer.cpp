@@ -126,7 +126,7 @@ void Optimizer::note_rounded() {
 }
 
 const Optimizer::RunStates& Optimizer::of(const ParameterShare::Run& run) const {
-  return runs_[static_cast<std::size_t>(&run - share_->runs().data())];
+  return runs_[&run - share_->runs().data()];
 }
 
 std::vector<Moment> Optimizer::states_of(const ParameterShare::Piece& piece) const {

@@ -28,10 +28,10 @@ void widen(const void* bytes, std::vector<float>& values) {
 /// What is there when all work on `stream` is done.
 std::vector<float> on_host(const void* data, DType dtype, std::int64_t elements,
                            device::StreamRef stream) {
-  const std::size_t bytes = static_cast<std::size_t>(elements) * size_in_bytes(dtype);
+  const std::size_t bytes = elements * size_in_bytes(dtype);
   std::vector<std::byte> copied(bytes);
   device::copy(copied.data(), data, bytes, stream);
-  std::vector<float> values(static_cast<std::size_t>(elements));
+  std::vector<float> values(elements);
   switch (dtype) {
     case DType::bf16:
       widen<BFloat16>(copied.data(), values);
@@ -118,7 +118,7 @@ void ProductCheck::begin(std::int64_t step) {
 
 PhiloxKey ProductCheck::next_key() const {
   return philox_key(
-      static_cast<std::uint64_t>(step_), RandomUse::product_check,
+      step_, RandomUse::product_check,
       (static_cast<std::uint64_t>(rank_) << 40U) | static_cast<std::uint64_t>(errors_.products));
 }
 

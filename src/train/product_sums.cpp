@@ -30,9 +30,7 @@ struct Vectors {
   std::int64_t count = 0;
   std::int64_t rows = 0;
   std::vector<double> values;
-  double at(std::int64_t vector, std::int64_t row) const {
-    return values[static_cast<std::size_t>(vector * rows + row)];
-  }
+  double at(std::int64_t vector, std::int64_t row) const { return values[vector * rows + row]; }
   double* of(std::int64_t vector) { return values.data() + vector * rows; }
   const double* of(std::int64_t vector) const { return values.data() + vector * rows; }
 };
@@ -45,7 +43,7 @@ Vectors zeros(std::int64_t count, std::int64_t rows) {
 Vectors unit_vectors(const std::vector<std::int64_t>& rows, std::int64_t of) {
   Vectors vectors = zeros(std::ssize(rows), of);
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    vectors.of(static_cast<std::int64_t>(i))[rows[i]] = 1;
+    vectors.of(i)[rows[i]] = 1;
   }
   return vectors;
 }
@@ -119,7 +117,7 @@ struct Turned {
 bool overflows(const Turned& turned, std::int64_t row, std::int64_t column) {
   const HostProduct& product = turned.product;
   const auto at = [](std::span<const float> values, std::int64_t i) {
-    return values.empty() ? 0.0 : static_cast<double>(values[static_cast<std::size_t>(i)]);
+    return values.empty() ? 0.0 : static_cast<double>(values[i]);
   };
   double value = at(product.bias, column) + at(turned.row_bias, row);
   value += product.before ? (*product.before)(row, column) : 0.0;
@@ -170,15 +168,14 @@ Expected expect_sums(const Turned& turned, const Vectors& s, const Vectors& s2) 
       rows += s.at(vector, row);
       rows2 += s2.at(group, row);
       if (!turned.row_bias.empty()) {
-        const double bias = turned.row_bias[static_cast<std::size_t>(row)];
+        const double bias = turned.row_bias[row];
         of_rows += s.at(vector, row) * bias;
         of_rows2 += s2.at(group, row) * square(bias);
       }
     }
     const double least = underflow(product.stored) * std::sqrt(rows2);
     for (std::int64_t column = 0; column < product.c.columns; ++column) {
-      const double bias =
-          product.bias.empty() ? 0.0 : product.bias[static_cast<std::size_t>(column)];
+      const double bias = product.bias.empty() ? 0.0 : product.bias[column];
       const double size = std::sqrt(c2.at(group, column));
       const double size_before = before2 ? std::sqrt(before2->at(group, column)) : 0;
       const double terms = std::sqrt(terms2.at(group, column) + rows2 * square(bias) + of_rows2);
@@ -249,21 +246,21 @@ Departure check_gelu_gradient(const HostProduct& product, const HostMatrix& pre,
   const Vectors terms2 = times<square>(times<square>(s, product.a), product.b);
   const double u = roundoff(product.stored);
   const double root_k = std::sqrt(static_cast<double>(product.a.columns));
-  const auto columns = static_cast<std::size_t>(product.c.columns);
+  const std::size_t columns = product.c.columns;
   std::vector<float> x(columns);
   std::vector<float> slope(columns);
   const std::vector<float> ones(columns, 1);
   const Shape shape{product.c.columns};
   Departure worst;
   for (std::int64_t i = 0; i < s.count; ++i) {
-    const std::int64_t row = rows[static_cast<std::size_t>(i)];
+    const std::int64_t row = rows[i];
     for (std::size_t column = 0; column < columns; ++column) {
       x[column] = static_cast<float>(pre(row, static_cast<std::int64_t>(column)));
     }
     kernels::reference::gelu_backward({ones.data(), shape}, {x.data(), shape},
                                       {slope.data(), shape}, {});
     for (std::int64_t column = 0; column < product.c.columns; ++column) {
-      const double g = slope[static_cast<std::size_t>(column)];
+      const double g = slope[column];
       const double d = products.at(i, column);
       const double made = product.c(row, column);
       const double expected = d * g;
@@ -272,7 +269,7 @@ Departure check_gelu_gradient(const HostProduct& product, const HostMatrix& pre,
         continue;  // f16 may hold neither it nor the product
       }
       // tanh, and 1 - tanh^2 beside x (1 + 0.134 x^2): as f32 has them
-      const double size = std::min(std::fabs(x[static_cast<std::size_t>(column)]), 10.0F);
+      const double size = std::min(std::fabs(x[column]), 10.0F);
       const double slope_off = 4 * single * (1 + size * (1 + 0.134 * square(size)));
       const double unit =
           2 * u * std::fabs(made) +
@@ -288,7 +285,7 @@ Departure check_gelu_gradient(const HostProduct& product, const HostMatrix& pre,
 }
 
 Departure check_gelu(const HostMatrix& pre, const HostMatrix& y, DType stored) {
-  const auto columns = static_cast<std::size_t>(pre.columns);
+  const std::size_t columns = pre.columns;
   std::vector<float> expected(columns);
   const double u = roundoff(stored);
   const Shape shape{pre.columns};
@@ -297,7 +294,7 @@ Departure check_gelu(const HostMatrix& pre, const HostMatrix& y, DType stored) {
     const float* const x = pre.values + row * pre.row_stride;
     kernels::reference::gelu({x, shape}, {expected.data(), shape}, {});
     for (std::int64_t column = 0; column < pre.columns; ++column) {
-      const double wanted = expected[static_cast<std::size_t>(column)];
+      const double wanted = expected[column];
       if (!std::isfinite(wanted)) {
         continue;
       }
@@ -322,7 +319,7 @@ Departure check_column_sums(const HostMatrix& matrix, std::span<const float> bef
   const double root = std::sqrt(static_cast<double>(matrix.rows));
   Departure worst;
   for (std::int64_t column = 0; column < matrix.columns; ++column) {
-    const auto i = static_cast<std::size_t>(column);
+    const std::size_t i = column;
     const double sum = added.at(0, column);
     const double expected = before[i] + sum;
     if (!std::isfinite(expected)) {

@@ -69,7 +69,7 @@ void RunSaves::open_fast_level(const RunSavesOptions& options) {
       "steps between checkpoints: every {} in {} on {} node{}{}, at most {} MiB on each",
       config.fast_every_steps, config.fast_dir, fast_->nodes(), fast_->nodes() == 1 ? "" : "s",
       has_partners ? ", with copies on the next one" : "",
-      mib_text(static_cast<std::size_t>(fast_->most_node_bytes(layouts_)))));
+      mib_text(fast_->most_node_bytes(layouts_))));
   if (config.fast_partner && !has_partners) {
     log::info("checkpoint.fast_partner has no effect: all ranks are on one node");
   }
@@ -156,9 +156,9 @@ void RunSaves::save_fast(std::int64_t step, const Request& request) {
   const auto report = fast_->save(request(false), *world_);
   fast_save_s_ = watch.seconds();
   if (report) {
-    log::info(
-        format_message("step {} is in {} ({} MiB, {:.2f} s)", step, config_->checkpoint.fast_dir,
-                       mib_text(static_cast<std::size_t>(report->payload_bytes)), fast_save_s_));
+    log::info(format_message("step {} is in {} ({} MiB, {:.2f} s)", step,
+                             config_->checkpoint.fast_dir, mib_text(report->payload_bytes),
+                             fast_save_s_));
   }
 }
 

@@ -23,8 +23,7 @@ namespace {
 
 std::string digest_of_samples(const io::TokenFile& file, std::int64_t windows) {
   constexpr std::int64_t window_tokens = 1024;
-  std::vector<std::int32_t> tokens(
-      static_cast<std::size_t>(std::min(window_tokens, file.tokens())));
+  std::vector<std::int32_t> tokens(std::min(window_tokens, file.tokens()));
   io::Fingerprint samples;
   const std::int64_t last = file.tokens() - std::ssize(tokens);
   for (std::int64_t i = 0; i < windows; ++i) {

@@ -51,13 +51,13 @@ StepTracer::StepTracer(const runfile::RunConfig& config, const schedule::Schedul
     return;
   }
   for (int i = 0; i < 2; ++i) {
-    recorders_.emplace_back(schedule.ranks[static_cast<std::size_t>(pp_->rank())].size());
+    recorders_.emplace_back(schedule.ranks[pp_->rank()].size());
   }
   clock_offset_s_ = comm::clock_offset_s(*pp_, comm::machine_identity(), steady_time_s);
 }
 
 StepRecorder* StepTracer::recorder(std::int64_t step) {
-  return begin_ <= step && step < end_ ? &recorders_[static_cast<std::size_t>(step % 2)] : nullptr;
+  return begin_ <= step && step < end_ ? &recorders_[step % 2] : nullptr;
 }
 
 void StepTracer::finish_step(std::int64_t step) {

@@ -225,7 +225,7 @@ Asked StopRequest::poll(comm::Communicator& world, double needed_s) {
   world.host().all_reduce(TensorView(reduced.data(), {2}), comm::ReduceOp::max, {}).wait({});
   const auto [asked, end_unix_s] = reduced;
   if (end_unix_s > 0) {
-    deadline_unix_s_ = static_cast<double>(end_unix_s);
+    deadline_unix_s_ = end_unix_s;
   }
   return {.stop = static_cast<StopReason>(asked / 2), .save = asked % 2 != 0};
 }

@@ -75,7 +75,7 @@ Place largest_difference(const std::vector<float>& a, const std::vector<float>& 
 
 std::string position_text(const Shape& shape, std::size_t element) {
   std::vector<std::int64_t> position(shape.rank());
-  auto rest = static_cast<std::int64_t>(element);
+  std::int64_t rest = element;
   for (std::size_t dim = shape.rank(); dim-- > 0;) {
     position[dim] = rest % shape[dim];
     rest /= shape[dim];

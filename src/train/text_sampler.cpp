@@ -14,10 +14,10 @@ namespace fourfold::train {
 namespace {
 
 std::vector<double> as_doubles(ConstTensorView logits) {
-  std::vector<double> values(static_cast<std::size_t>(logits.elements()));
+  std::vector<double> values(logits.elements());
   const auto convert = [&](const auto* logit) {
     for (std::size_t i = 0; i < values.size(); ++i) {
-      values[i] = static_cast<double>(static_cast<float>(logit[i]));
+      values[i] = static_cast<float>(logit[i]);
     }
   };
   if (logits.dtype() == DType::bf16) {
@@ -41,30 +41,28 @@ std::int32_t draw_token(ConstTensorView logits_V, const SamplingOptions& options
   }
   std::vector<std::int32_t> order(logits.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
-    return logits[static_cast<std::size_t>(a)] > logits[static_cast<std::size_t>(b)];
-  });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::int32_t a, std::int32_t b) { return logits[a] > logits[b]; });
   if (options.temperature <= 0) {
     return order.front();
   }
   if (options.top_k > 0 && options.top_k < static_cast<std::int64_t>(order.size())) {
-    order.resize(static_cast<std::size_t>(options.top_k));
+    order.resize(options.top_k);
   }
-  const double highest = logits[static_cast<std::size_t>(order.front())];
+  const double highest = logits[order.front()];
   std::vector<double> cumulative;
   cumulative.reserve(order.size());
   double sum = 0;
   for (const std::int32_t token : order) {
-    sum += std::exp((logits[static_cast<std::size_t>(token)] - highest) / options.temperature);
+    sum += std::exp((logits[token] - highest) / options.temperature);
     cumulative.push_back(sum);
   }
   const PhiloxKey key = philox_key(options.seed, RandomUse::sampling);
-  const auto random =
-      static_cast<double>(uniform_float(philox(key, static_cast<std::uint64_t>(draw)).word[0]));
+  const double random = uniform_float(philox(key, static_cast<std::uint64_t>(draw)).word[0]);
   const auto chosen = std::upper_bound(cumulative.begin(), cumulative.end(), random * sum);
   const auto index = std::min<std::ptrdiff_t>(chosen - cumulative.begin(),
                                               static_cast<std::ptrdiff_t>(order.size()) - 1);
-  return order[static_cast<std::size_t>(index)];
+  return order[index];
 }
 
 std::int64_t pass_tokens(std::int64_t tokens, std::int64_t context, bool on_device) {
@@ -79,7 +77,7 @@ std::vector<std::int32_t> continue_text(model::Stage& stage, std::int64_t contex
                                         device::StreamRef stream) {
   FOURFOLD_EXPECT(!prompt.empty());
   std::vector<std::int32_t> text(prompt.begin(), prompt.end());
-  std::vector<std::int32_t> positions(static_cast<std::size_t>(context));
+  std::vector<std::int32_t> positions(context);
   std::iota(positions.begin(), positions.end(), 0);
   const device::Tensor token_T(DType::i32, {context});
   const device::Tensor position_T(DType::i32, {context});
@@ -89,8 +87,7 @@ std::vector<std::int32_t> continue_text(model::Stage& stage, std::int64_t contex
   for (std::int64_t draw = 0; draw < options.tokens; ++draw) {
     const auto length = std::min<std::int64_t>(context, static_cast<std::int64_t>(text.size()));
     const std::int32_t* window = text.data() + (static_cast<std::int64_t>(text.size()) - length);
-    device::copy(token_T.view().data(), window,
-                 static_cast<std::size_t>(length) * sizeof(std::int32_t), stream);
+    device::copy(token_T.view().data(), window, length * sizeof(std::int32_t), stream);
     const std::int64_t passed = pass_tokens(length, context, device::has_own_memory);
     const model::Batch batch{.sequences = 1,
                              .tokens = passed,

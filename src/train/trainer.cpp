@@ -134,14 +134,14 @@ void Trainer::read_first_batches(const Progress& progress) {
 
 void Trainer::resume_or_initialise(const TrainerOptions& options) {
   if (config_.checkpoint.weights_only) {  // over which the weights come
-    runner_.initialise(static_cast<std::uint64_t>(config_.train.seed), stream_);
+    runner_.initialise(config_.train.seed, stream_);
     stream_.ref().synchronize();
   }
   const auto resumed = saves_->resume(
       data_facts_, state_.wanted(), options.allowed_changes,
       [this](const io::Checkpoint& found) { read_first_batches(progress_of(found)); });
   if (!resumed) {
-    runner_.initialise(static_cast<std::uint64_t>(config_.train.seed), stream_);
+    runner_.initialise(config_.train.seed, stream_);
     return;
   }
   const io::Checkpoint& checkpoint = resumed->checkpoint;
@@ -352,8 +352,8 @@ void Trainer::record(const MadeStep& step, bool looked_at_device) {
       .loss_scale = runner_.loss_scale().in_use() ? step.outcome.loss_scale : 0,
       .skipped_steps = runner_.loss_scale().state().skipped_steps};
   if (looked_at_device) {
-    record.device_used_bytes = static_cast<std::int64_t>(device_watch_.used_bytes());
-    record.device_total_bytes = static_cast<std::int64_t>(device_watch_.total_bytes());
+    record.device_used_bytes = device_watch_.used_bytes();
+    record.device_total_bytes = device_watch_.total_bytes();
   }
   metrics_->step(record);
 }

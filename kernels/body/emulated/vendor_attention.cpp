@@ -40,7 +40,7 @@ bool vendor_attention(const AttentionCall& call, device::StreamRef stream) {
     return true;
   }
   const std::int64_t bytes = attention_workspace_bytes(call.shape, compute_capability());
-  auto* const delta_BNT = static_cast<float*>(scratch(static_cast<std::size_t>(bytes), stream));
+  auto* const delta_BNT = static_cast<float*>(scratch(bytes, stream));
   sum_attention_delta(call.shape, call.out, call.dout, delta_BNT, stream);
   portable_attention_backward(
       {call.shape, call.q, call.k, call.v, call.out, call.dout, call.lse_BNT, delta_BNT,

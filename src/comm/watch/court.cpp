@@ -27,11 +27,9 @@ constexpr std::chrono::milliseconds between_strangers{50};
 }  // namespace
 
 Court::Court(int ranks, std::string secret)
-    : secret_(std::move(secret)),
-      heard_(static_cast<std::size_t>(ranks)),
-      closed_(static_cast<std::size_t>(ranks)) {
+    : secret_(std::move(secret)), heard_(ranks), closed_(ranks) {
   FOURFOLD_EXPECT(secret_.size() == secret_size);
-  world_.ranks.resize(static_cast<std::size_t>(ranks));
+  world_.ranks.resize(ranks);
 }
 
 void Court::listen(std::chrono::milliseconds timeout) {
@@ -113,7 +111,7 @@ void Court::hear(Voice& voice) {
     }
   }
   if (voice.connection.is_closed() && voice.rank >= 0) {
-    closed_[static_cast<std::size_t>(voice.rank)] = Clock::now();
+    closed_[voice.rank] = Clock::now();
   }
 }
 
@@ -122,11 +120,11 @@ void Court::introduce(Voice& voice, const Hello& hello) {
     return;
   }
   voice.rank = hello.rank;
-  RankState& rank = world_.ranks[static_cast<std::size_t>(hello.rank)];
+  RankState& rank = world_.ranks[hello.rank];
   rank.host = hello.host;
   rank.pid = hello.pid;
   rank.is_known = true;
-  closed_[static_cast<std::size_t>(hello.rank)].reset();
+  closed_[hello.rank].reset();
 }
 
 void Court::take(Voice& voice, Message message) {
@@ -136,7 +134,7 @@ void Court::take(Voice& voice, Message message) {
   if (voice.rank < 0) {
     return;  // has not said who it is
   }
-  const auto index = static_cast<std::size_t>(voice.rank);
+  const std::size_t index = voice.rank;
   voice.heard = Clock::now();
   heard_[index] = voice.heard;
   if (auto* const beat = std::get_if<Beat>(&message)) {
@@ -167,7 +165,7 @@ void Court::poke_the_silent(Clock::time_point now) {
     if (voice.rank < 0 || now - voice.heard < a_while) {
       continue;
     }
-    RankState& rank = world_.ranks[static_cast<std::size_t>(voice.rank)];
+    RankState& rank = world_.ranks[voice.rank];
     rank.is_reachable = voice.connection.is_acknowledged();
     if (rank.is_reachable) {
       voice.connection.send("\n");

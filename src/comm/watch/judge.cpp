@@ -50,7 +50,7 @@ std::vector<int> waited_for(const WorldState& world, int rank) {
   }
   const std::vector<int>& members = group->second.world_ranks;
   if (!is_collective(call.operation)) {
-    const auto peer = static_cast<std::size_t>(call.peer);
+    const std::size_t peer = call.peer;
     return call.peer >= 0 && peer < members.size() ? std::vector{members[peer]}
                                                    : std::vector<int>{};
   }
@@ -87,7 +87,7 @@ std::optional<HangVerdict> judge_ends(const WorldState& world) {
   const std::set<std::string> hosts = some ? ended_hosts(world) : std::set<std::string>{};
   HangVerdict verdict{.kind = hosts.empty() ? Kind::ended : Kind::host_ended};
   for (int rank = 0; rank < std::ssize(world.ranks); ++rank) {
-    const RankState& state = world.ranks[static_cast<std::size_t>(rank)];
+    const RankState& state = world.ranks[rank];
     const bool with_its_host = hosts.contains(state.host);
     if (with_its_host || (state.has_ended && hosts.empty())) {
       verdict.culprits.push_back(culprit(
@@ -104,7 +104,7 @@ std::optional<HangVerdict> judge_ends(const WorldState& world) {
 std::optional<HangVerdict> judge_silence(const WorldState& world, const WatchLimits& limits) {
   HangVerdict verdict{.kind = Kind::unreachable};
   for (int rank = 0; rank < std::ssize(world.ranks); ++rank) {
-    const RankState& state = world.ranks[static_cast<std::size_t>(rank)];
+    const RankState& state = world.ranks[rank];
     if (!is_silent(state, limits)) {
       continue;
     }
@@ -135,7 +135,7 @@ std::optional<HangVerdict> judge_faults(const WorldState& world) {
   HangVerdict silent{.kind = Kind::unreachable};
   HangVerdict faulty{.kind = Kind::faulty};
   for (int rank = 0; rank < std::ssize(world.ranks); ++rank) {
-    const RankState& state = world.ranks[static_cast<std::size_t>(rank)];
+    const RankState& state = world.ranks[rank];
     const Beat* const beat = world.beat_of(rank);
     if (state.is_known && !state.has_left && state.silent_s > silent_for_it_s) {
       silent.kind = state.is_reachable ? Kind::stopped : silent.kind;
@@ -163,7 +163,7 @@ std::optional<int> latest(const WorldState& world, const WatchLimits& limits) {
   std::optional<int> found;
   double longest_s = limits.deadline_s;
   for (int rank = 0; rank < std::ssize(world.ranks); ++rank) {
-    const RankState& state = world.ranks[static_cast<std::size_t>(rank)];
+    const RankState& state = world.ranks[rank];
     const Beat* const beat = world.beat_of(rank);
     if (beat != nullptr && beat->waiting && !state.has_left &&
         beat->waiting->since_s + state.silent_s > longest_s) {

@@ -68,7 +68,7 @@ struct WorldState {
 
   /// What a rank has said last; nullptr: nothing yet.
   const Beat* beat_of(int rank) const {
-    const RankState& state = ranks[static_cast<std::size_t>(rank)];
+    const RankState& state = ranks[rank];
     return state.beat ? &*state.beat : nullptr;
   }
 };

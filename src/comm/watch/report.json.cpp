@@ -33,7 +33,7 @@ Json json_of(const ToldCall& call, const WorldState& world) {
             {"bytes", call.bytes}};
   if (call.peer >= 0 && group != world.groups.end() &&
       call.peer < std::ssize(group->second.world_ranks)) {
-    json["peer"] = group->second.world_ranks[static_cast<std::size_t>(call.peer)];
+    json["peer"] = group->second.world_ranks[call.peer];
   }
   json["site"] = call.site;
   json["entered_s_ago"] = call.since_s;
@@ -42,7 +42,7 @@ Json json_of(const ToldCall& call, const WorldState& world) {
 }
 
 Json json_of(int rank, const WorldState& world, const std::map<int, Told>& answers) {
-  const RankState& state = world.ranks[static_cast<std::size_t>(rank)];
+  const RankState& state = world.ranks[rank];
   Json json{{"rank", rank}, {"host", state.host}, {"pid", state.pid}, {"silent_s", state.silent_s}};
   if (state.beat) {
     json["activity"] = state.beat->activity;

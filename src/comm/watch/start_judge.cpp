@@ -26,7 +26,7 @@ std::optional<int> take_number(std::string_view& text) {
   if (error != std::errc{} || number < 0) {
     return std::nullopt;
   }
-  text.remove_prefix(static_cast<std::size_t>(stop - text.data()));
+  text.remove_prefix(stop - text.data());
   return number;
 }
 
@@ -70,9 +70,9 @@ bool agrees(const std::vector<std::string>& nodes, const Arrival& arrival) {
     }
     beside.insert(rank);
   }
-  const std::string& node = nodes[static_cast<std::size_t>(*beside.begin())];
+  const std::string& node = nodes[*beside.begin()];
   for (int rank = 0; rank < std::ssize(nodes); ++rank) {
-    if ((nodes[static_cast<std::size_t>(rank)] == node) != beside.contains(rank)) {
+    if ((nodes[rank] == node) != beside.contains(rank)) {
       return false;
     }
   }
@@ -81,7 +81,7 @@ bool agrees(const std::vector<std::string>& nodes, const Arrival& arrival) {
 
 /// By rank; empty where nobody knows.
 std::vector<std::string> hosts_of(const StartState& start) {
-  std::vector<std::string> hosts(static_cast<std::size_t>(start.ranks));
+  std::vector<std::string> hosts(start.ranks);
   bool can_be_believed = std::ssize(start.nodes) == start.ranks;
   std::set<std::string> looked_at;  // of thousands of ranks those of one host say the same
   for (const auto& [rank, arrival] : start.waiting) {
@@ -94,7 +94,7 @@ std::vector<std::string> hosts_of(const StartState& start) {
   }
   const auto set = [&](int rank, const std::string& host) {
     if (0 <= rank && rank < start.ranks) {
-      hosts[static_cast<std::size_t>(rank)] = host;
+      hosts[rank] = host;
     }
   };
   for (const auto& [rank, arrival] : start.waiting) {
@@ -183,7 +183,7 @@ HangVerdict judge_start(const StartState& start) {
       verdict.waiting.push_back(rank);
     } else if (start.ranks > 1) {
       verdict.culprits.push_back(
-          {rank, hosts[static_cast<std::size_t>(rank)],
+          {rank, hosts[rank],
            format_message(
                "has not come to MPI_Init within {:g} s, or stands still in it or right behind it",
                start.limit_s)});
@@ -200,7 +200,7 @@ WorldState world_of(const StartState& start) {
   }
   for (const auto& [rank, arrival] : start.waiting) {
     if (0 <= rank && rank < start.ranks) {
-      RankState& state = world.ranks[static_cast<std::size_t>(rank)];
+      RankState& state = world.ranks[rank];
       state.pid = arrival.pid;
       Beat& beat = state.beat.emplace();
       beat.activity = "MPI_Init";

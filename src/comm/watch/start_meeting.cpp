@@ -88,7 +88,7 @@ std::vector<int> ranks_beside(const Environment& environment, const Launch& laun
   std::vector<int> ranks;
   for (const char* const name : {"MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE"}) {
     if (number(variable(environment, name)) == launch.size) {
-      ranks.resize(static_cast<std::size_t>(launch.size));
+      ranks.resize(launch.size);
       std::iota(ranks.begin(), ranks.end(), 0);
       return ranks;
     }

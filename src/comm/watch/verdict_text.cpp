@@ -24,7 +24,7 @@ std::string text_of(const ToldCall& call, const WorldState& world) {
   if (!is_collective(call.operation) && group != world.groups.end() && call.peer >= 0 &&
       call.peer < std::ssize(group->second.world_ranks)) {
     peer = format_message(", {} rank {}", call.operation == Operation::send ? "to" : "from",
-                          group->second.world_ranks[static_cast<std::size_t>(call.peer)]);
+                          group->second.world_ranks[call.peer]);
   }
   return format_message("{} #{} of {}{} ({} bytes, {})", name(call.operation), call.sequence, where,
                         peer, call.bytes, call.site);
@@ -39,7 +39,7 @@ std::string whereabouts(const WorldState& world, int rank) {
     return format_message("it was in {}", text_of(*beat->waiting, world));
   }
   constexpr double between_signs_s = 2;
-  const RankState& state = world.ranks[static_cast<std::size_t>(rank)];
+  const RankState& state = world.ranks[rank];
   const bool is_old = state.has_ended || state.silent_s > between_signs_s;
   std::string text =
       format_message("it was outside any call{} ({} for {:.0f} s",
@@ -51,7 +51,7 @@ std::string whereabouts(const WorldState& world, int rank) {
 }
 
 Culprit culprit(const WorldState& world, int rank, std::string what) {
-  return {rank, world.ranks[static_cast<std::size_t>(rank)].host, std::move(what)};
+  return {rank, world.ranks[rank].host, std::move(what)};
 }
 
 std::string reason_of(const WorldState& world, const HangVerdict& verdict) {

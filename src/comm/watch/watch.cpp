@@ -111,7 +111,7 @@ Watch::Impl::Impl(Communicator& world, const std::string& its_host, WatchOptions
       ranks(world.size()),
       host(its_host),
       options(std::move(its_options)),
-      is_named(static_cast<std::size_t>(world.size())) {
+      is_named(world.size()) {
   FOURFOLD_EXPECT(recorder != nullptr && ranks > 1);
   secret = broadcast_text(world, rank == 0 ? new_secret() : std::string(), 0);
   const std::vector<std::string> hosts = all_gather_text(world, host);
@@ -120,8 +120,8 @@ Watch::Impl::Impl(Communicator& world, const std::string& its_host, WatchOptions
       allow_files(ranks + static_cast<int>(Court::most_strangers));
       court = std::make_unique<Court>(ranks, secret);
     }
-    const auto port = static_cast<std::int64_t>(rank == judge ? court->port() : 0);
-    seats.push_back({judge, hosts[static_cast<std::size_t>(judge)],
+    const std::int64_t port = rank == judge ? court->port() : 0;
+    seats.push_back({judge, hosts[judge],
                      static_cast<std::uint16_t>(all_reduce_scalar(world, port, ReduceOp::max))});
   }
   judges.resize(seats.size());
@@ -256,7 +256,7 @@ void Watch::Impl::name_the_silent(const WorldState& state) {
 void Watch::Impl::name_the_unheard(const WorldState& state) const {
   std::vector<int> unheard;
   for (int other = 0; other < ranks; ++other) {
-    if (!state.ranks[static_cast<std::size_t>(other)].is_known) {
+    if (!state.ranks[other].is_known) {
       unheard.push_back(other);
     }
   }

@@ -196,9 +196,9 @@ void TokenDataset::for_each_piece(std::int64_t begin, std::int64_t count, Visit&
   // The file that holds `begin`: the last one that starts at or before it.
   auto file = std::upper_bound(begins_.begin(), begins_.end(), begin) - begins_.begin() - 1;
   while (count > 0) {
-    const std::int64_t inside = begin - begins_[static_cast<std::size_t>(file)];
+    const std::int64_t inside = begin - begins_[file];
     const std::int64_t piece = std::min(count, begins_[static_cast<std::size_t>(file) + 1] - begin);
-    visit(files_[static_cast<std::size_t>(file)], io::TokenRange{inside, piece});
+    visit(files_[file], io::TokenRange{inside, piece});
     begin += piece;
     count -= piece;
     ++file;
@@ -212,13 +212,12 @@ std::int64_t TokenDataset::fill(std::int64_t sample_number, std::span<std::int32
   const std::int64_t learned = std::min(context(), tokens_ - 1 - begin);
   std::int64_t done = 0;
   for_each_piece(begin, learned, [&](const io::TokenFile& file, io::TokenRange piece) {
-    file.read(piece.begin,
-              tokens.subspan(static_cast<std::size_t>(done), static_cast<std::size_t>(piece.count)),
+    file.read(piece.begin, tokens.subspan(done, static_cast<std::size_t>(piece.count)),
               options_.vocab);
     done += piece.count;
   });
   // Targets are the inputs one later; only the last one has not been read yet.
-  const auto count = static_cast<std::size_t>(learned);
+  const std::size_t count = learned;
   std::copy(tokens.begin() + 1, tokens.begin() + learned, targets.begin());
   for_each_piece(begin + learned, 1, [&](const io::TokenFile& file, io::TokenRange piece) {
     file.read(piece.begin, targets.subspan(count - 1, 1), options_.vocab);

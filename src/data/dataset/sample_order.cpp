@@ -35,7 +35,7 @@ std::uint64_t Permutation::round_trip(std::uint64_t value) const noexcept {
 
 std::int64_t Permutation::operator()(std::int64_t index) const {
   FOURFOLD_EXPECT(index >= 0 && index < size_);
-  auto value = static_cast<std::uint64_t>(index);
+  std::uint64_t value = index;
   do {
     value = round_trip(value);
   } while (value >= static_cast<std::uint64_t>(size_));
@@ -53,7 +53,7 @@ std::int64_t SampleOrder::epoch(std::int64_t sample_number) const {
 }
 
 std::int64_t SampleOrder::position(std::int64_t sample_number) const {
-  const auto epoch_number = static_cast<std::uint64_t>(epoch(sample_number));
+  const std::uint64_t epoch_number = epoch(sample_number);
   return Permutation(seed_, epoch_number, samples_per_epoch_)(sample_number % samples_per_epoch_);
 }
 

@@ -470,8 +470,7 @@ void check_part(const PreparedPart& part, std::int32_t vocab_size) {
   }
   std::vector<std::int32_t> chunk(1 << 16);
   for (std::int64_t first = 0; first < file.tokens(); first += std::ssize(chunk)) {
-    const auto count =
-        static_cast<std::size_t>(std::min<std::int64_t>(std::ssize(chunk), file.tokens() - first));
+    const std::size_t count = std::min<std::int64_t>(std::ssize(chunk), file.tokens() - first);
     file.read(first, std::span(chunk).first(count), vocab_size);
   }
 }

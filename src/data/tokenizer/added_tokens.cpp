@@ -78,7 +78,7 @@ AddedTokens::AddedTokens(const std::vector<Spelled>& tokens)
       continue;
     }
     const std::int32_t first = byte_at(text, 0);
-    first_bytes_.set(static_cast<std::size_t>(first));
+    first_bytes_.set(first);
     for (std::int32_t second = 0; second < 256; ++second) {
       if (text.size() == 1 || second == byte_at(text, 1)) {
         two_bytes_.set(two_bytes(first, second));
@@ -94,7 +94,7 @@ AddedTokens::AddedTokens(const std::vector<Spelled>& tokens)
       }
       node = child.merged;
     }
-    std::int32_t& place = token_at_[static_cast<std::size_t>(node)];
+    std::int32_t& place = token_at_[node];
     if (place < 0) {
       place = static_cast<std::int32_t>(tokens_.size());
       tokens_.push_back(token);
@@ -110,7 +110,7 @@ std::optional<AddedTokens::Match> AddedTokens::find(std::string_view text, std::
   for (std::size_t begin = from; begin < text.size(); ++begin) {
     const std::int32_t first = byte_at(text, begin);
     const std::int32_t second = begin + 1 < text.size() ? byte_at(text, begin + 1) : 0;
-    if (!first_bytes_[static_cast<std::size_t>(first)] || !two_bytes_[two_bytes(first, second)]) {
+    if (!first_bytes_[first] || !two_bytes_[two_bytes(first, second)]) {
       continue;
     }
     std::int32_t found = -1;
@@ -122,13 +122,13 @@ std::optional<AddedTokens::Match> AddedTokens::find(std::string_view text, std::
         break;
       }
       node = child.merged;
-      if (token_at_[static_cast<std::size_t>(node)] >= 0) {
-        found = token_at_[static_cast<std::size_t>(node)];
+      if (token_at_[node] >= 0) {
+        found = token_at_[node];
         found_end = end + 1;
       }
     }
     if (found >= 0) {
-      return match_of(tokens_[static_cast<std::size_t>(found)], text, begin, found_end, done);
+      return match_of(tokens_[found], text, begin, found_end, done);
     }
   }
   return std::nullopt;

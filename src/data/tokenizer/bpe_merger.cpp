@@ -90,7 +90,7 @@ void BpeMerger::merge_long(std::span<const std::int32_t> row, std::vector<std::i
   const auto length = static_cast<std::int32_t>(row.size());
   symbols_.clear();
   for (std::int32_t i = 0; i < length; ++i) {
-    symbols_.push_back({row[static_cast<std::size_t>(i)], i - 1, i + 1 < length ? i + 1 : -1});
+    symbols_.push_back({row[i], i - 1, i + 1 < length ? i + 1 : -1});
   }
   candidates_.clear();
   for (std::int32_t i = 0; i < length; ++i) {
@@ -100,11 +100,11 @@ void BpeMerger::merge_long(std::span<const std::int32_t> row, std::vector<std::i
     const Candidate best = candidates_.front();
     std::pop_heap(candidates_.begin(), candidates_.end(), std::greater<>());
     candidates_.pop_back();
-    Symbol& left = symbols_[static_cast<std::size_t>(best.position)];
+    Symbol& left = symbols_[best.position];
     if (left.id < 0 || left.next < 0) {
       continue;  // merged into its left neighbour, or nothing stands right of it any more
     }
-    Symbol& right = symbols_[static_cast<std::size_t>(left.next)];
+    Symbol& right = symbols_[left.next];
     const PairTable::Merge now = merges_.find(left.id, right.id);
     if (now.rank < 0 || now.merged != best.merged) {
       continue;  // one of the two has changed since
@@ -113,25 +113,24 @@ void BpeMerger::merge_long(std::span<const std::int32_t> row, std::vector<std::i
     left.next = right.next;
     right.id = -1;
     if (left.next >= 0) {
-      symbols_[static_cast<std::size_t>(left.next)].previous = best.position;
+      symbols_[left.next].previous = best.position;
     }
     if (left.previous >= 0) {
       consider(left.previous);
     }
     consider(best.position);
   }
-  for (std::int32_t i = 0; i >= 0; i = symbols_[static_cast<std::size_t>(i)].next) {
-    ids.push_back(symbols_[static_cast<std::size_t>(i)].id);
+  for (std::int32_t i = 0; i >= 0; i = symbols_[i].next) {
+    ids.push_back(symbols_[i].id);
   }
 }
 
 void BpeMerger::consider(std::int32_t position) {
-  const Symbol& left = symbols_[static_cast<std::size_t>(position)];
+  const Symbol& left = symbols_[position];
   if (left.next < 0) {
     return;
   }
-  const PairTable::Merge found =
-      merges_.find(left.id, symbols_[static_cast<std::size_t>(left.next)].id);
+  const PairTable::Merge found = merges_.find(left.id, symbols_[left.next].id);
   if (found.rank >= 0) {
     candidates_.push_back({found.rank, position, found.merged});
     std::push_heap(candidates_.begin(), candidates_.end(), std::greater<>());

@@ -94,8 +94,8 @@ void BpeModel::read_merges(const BpeDescription& description) {
   }
   std::vector<std::int32_t> never_in_merges = {unknown_id_};
   for (int byte = 0; byte < 256; ++byte) {
-    byte_token_ids_[static_cast<std::size_t>(byte)] = id_or_none(ids, byte_token(byte));
-    never_in_merges.push_back(byte_token_ids_[static_cast<std::size_t>(byte)]);
+    byte_token_ids_[byte] = id_or_none(ids, byte_token(byte));
+    never_in_merges.push_back(byte_token_ids_[byte]);
   }
   has_all_byte_tokens_ = byte_fallback_ && !is_byte_level_ &&
                          std::count(byte_token_ids_.begin(), byte_token_ids_.end(), -1) == 0;

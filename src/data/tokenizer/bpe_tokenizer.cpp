@@ -230,7 +230,7 @@ class BpeTokenizer final : public Tokenizer {
     added_normal_.cut(
         normal.text,
         [&](std::string_view rest) {
-          const auto begin = static_cast<std::size_t>(rest.data() - normal.text.data());
+          const std::size_t begin = rest.data() - normal.text.data();
           pre_tokenizer_.split(normal.part(begin, rest.size()), word_);
         },
         [&](std::int32_t id) { ids_->push_back(id); });

@@ -23,7 +23,7 @@ constexpr std::array<int, alphabet_end> bytes_of_code_points() {
   bytes.fill(-1);
   int next = 256;
   for (int byte = 0; byte < 256; ++byte) {
-    bytes[static_cast<std::size_t>(is_printable(byte) ? byte : next++)] = byte;
+    bytes[is_printable(byte) ? byte : next++] = byte;
   }
   return bytes;
 }

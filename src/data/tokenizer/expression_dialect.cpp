@@ -56,7 +56,7 @@ struct Interval {
 std::optional<unsigned> take_number(std::string_view& text) {
   unsigned value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const auto digits = static_cast<std::size_t>(end - text.data());
+  const std::size_t digits = end - text.data();
   text.remove_prefix(digits);
   if (digits == 0) {
     return std::nullopt;

@@ -127,7 +127,7 @@ void normalize_stretch(NormalForm form, std::string_view text, std::string& norm
     length = utf8proc_normalize_utf32(characters.data(), length, options);
   }
   for (std::ptrdiff_t i = 0; i < length; ++i) {
-    append_character(static_cast<char32_t>(characters[static_cast<std::size_t>(i)]), normal);
+    append_character(static_cast<char32_t>(characters[i]), normal);
   }
 }
 

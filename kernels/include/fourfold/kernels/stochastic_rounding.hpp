@@ -29,8 +29,7 @@ struct StochasticRounding {
 
 /// One key per (seed, update, tensor). @param tensor  tells tensors apart: name_salt()
 inline PhiloxKey rounding_key(std::uint64_t seed, std::int64_t update, std::uint64_t tensor) {
-  return philox_key(seed, RandomUse::weight_rounding,
-                    mix64(mix64(static_cast<std::uint64_t>(update)) + tensor));
+  return philox_key(seed, RandomUse::weight_rounding, mix64(mix64(update) + tensor));
 }
 
 /// target (bf16) = source (f32), rounded at random. Stream-ordered; the same bits for any cut.

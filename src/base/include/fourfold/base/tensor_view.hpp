@@ -27,9 +27,7 @@ class ConstTensorView {
   const Shape& shape() const noexcept { return shape_; }
   std::int64_t dim(std::size_t index) const { return shape_[index]; }
   std::int64_t elements() const noexcept { return shape_.elements(); }
-  std::size_t bytes() const noexcept {
-    return static_cast<std::size_t>(elements()) * size_in_bytes(dtype_);
-  }
+  std::size_t bytes() const noexcept { return elements() * size_in_bytes(dtype_); }
   explicit operator bool() const noexcept { return data_ != nullptr; }
 
   /// Typed access. @pre dtype() == dtype_of<T>
@@ -66,9 +64,7 @@ class TensorView {
   const Shape& shape() const noexcept { return shape_; }
   std::int64_t dim(std::size_t index) const { return shape_[index]; }
   std::int64_t elements() const noexcept { return shape_.elements(); }
-  std::size_t bytes() const noexcept {
-    return static_cast<std::size_t>(elements()) * size_in_bytes(dtype_);
-  }
+  std::size_t bytes() const noexcept { return elements() * size_in_bytes(dtype_); }
   explicit operator bool() const noexcept { return data_ != nullptr; }
   operator ConstTensorView() const {
     return {data_, dtype_, shape_};

@@ -69,9 +69,7 @@ class Tensor {
  public:
   Tensor() = default;
   Tensor(DType dtype, Shape shape, MemoryKind kind = MemoryKind::shared)
-      : buffer_(static_cast<std::size_t>(shape.elements()) * size_in_bytes(dtype), kind),
-        shape_(shape),
-        dtype_(dtype) {}
+      : buffer_(shape.elements() * size_in_bytes(dtype), kind), shape_(shape), dtype_(dtype) {}
 
   TensorView view() const { return {buffer_.data(), dtype_, shape_}; }
   operator TensorView() const { return view(); }       // NOLINT(google-explicit-constructor)

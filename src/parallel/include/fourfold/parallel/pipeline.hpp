@@ -96,7 +96,7 @@ class Pipeline {
   void make_progress();
   void note_complete(int transfer);
 
-  model::Stage& stage(int chunk) { return stages_[static_cast<std::size_t>(chunk)]; }
+  model::Stage& stage(int chunk) { return stages_[chunk]; }
   const std::vector<schedule::Action>& actions() const;
   int slot_of(int chunk, int micro_batch) const;
 
