@@ -198,7 +198,15 @@ Mark mark(const std::shared_ptr<Queue>& queue) {
 
 void run_to(const std::shared_ptr<Queue>& queue, std::size_t count) {
   last_call_s = now_s();
-  const std::scoped_lock lock(engine());
+  std::unique_lock lock(engine(), std::defer_lock);
+  // Who has it may wait for another machine, which waits for what the caller does next. It goes on
+  // with all queues meanwhile.
+  while (!lock.try_lock()) {
+    if (is_done(queue, count)) {
+      return;
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
   Open memory;
   while (!is_done(queue, count)) {
     if (do_first(queue, memory)) {
