@@ -31,7 +31,7 @@ using Lanes = float[lanes];
 inline constexpr std::int64_t prefetch_distance = 192;
 
 /// The element to ask for at element i of a row of `count`, when the next row starts `next`
-/// elements behind this one (0 without a next row).
+/// elements after this one (0 without a next row).
 KOKKOS_FORCEINLINE_FUNCTION std::int64_t element_ahead(std::int64_t i, std::int64_t count,
                                                        std::int64_t next) {
   const std::int64_t later = i + prefetch_distance;
@@ -124,7 +124,7 @@ KOKKOS_FORCEINLINE_FUNCTION void narrow(Float16* to, const float (&y)[n]) {
 }
 
 /// The same for the last `count` < n elements of a row, in the order of elements, with zeros
-/// behind them.
+/// after them.
 template <class T, int n>
 KOKKOS_FORCEINLINE_FUNCTION void widen_part(const T* from, int count, float (&x)[n]) {
   for (int i = 0; i < n; ++i) {

@@ -25,7 +25,7 @@ void* columns_from(const TensorView& matrix, std::int64_t first) {
   return static_cast<std::byte*>(matrix.data()) + first * bytes;
 }
 
-/// All of a product's epilogue behind it, by kernels of its own.
+/// All of a product's epilogue after it, by kernels of its own.
 void multiply_apart(DType dtype, const Product& product, device::StreamRef stream) {
   multiply(dtype, without_epilogue(product), stream);
   const Shape shape{product.m, product.n};

@@ -41,7 +41,7 @@ struct Product {
   float* sums_M = nullptr;  ///< with Write::accumulate
 };
 
-/// What an epilogue comes behind, when it is made apart.
+/// What an epilogue comes after, when it is made apart.
 inline Product without_epilogue(Product product) {
   if (product.epilogue == Epilogue::gelu) {
     product.c = product.aux_MN;

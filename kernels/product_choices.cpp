@@ -79,12 +79,12 @@ ProductKind kind_of(DType dtype, const Product& p) {
 
 std::string ProductKind::str() const {
   // All of it by name: a field that is added does not compile before it is said here too.
-  const auto& [of_dtype, of_c, rows, columns, depth, a_is_T, b_is_T, row_a, row_c, writes, behind,
+  const auto& [of_dtype, of_c, rows, columns, depth, a_is_T, b_is_T, row_a, row_c, writes, after,
                bias, of_a, of_b, of_c_memory, of_bias, of_aux] = *this;
   return fmt::format("{}>{} {}x{}x{} {}{} rows {} {} {} {}{} aligned {} {} {} {} {}",
                      fourfold::name(of_dtype), fourfold::name(of_c), rows, columns, depth,
                      a_is_T ? 'T' : 'N', b_is_T ? 'T' : 'N', row_a, row_c,
-                     writes == Write::accumulate ? "accumulate" : "replace", name(behind),
+                     writes == Write::accumulate ? "accumulate" : "replace", name(after),
                      bias ? "+bias" : "", of_a, of_b, of_c_memory, of_bias, of_aux);
 }
 

@@ -141,7 +141,7 @@ needs_log_dir "$kept_run"
 times_not_run=$(count_in "$own_comment") # starts in a row before this one
 
 # When this job ends, in seconds since 1970; Slurm tells by itself from 23.02 on. Not exported: the next job of a chain would
-# inherit it. What lies behind us was meant for another job, or for this one before it was restarted.
+# inherit it. What lies after us was meant for another job, or for this one before it was restarted.
 deadline=${FOURFOLD_DEADLINE:-${SLURM_JOB_END_TIME-}}
 export -n FOURFOLD_DEADLINE
 [[ $deadline =~ ^[0-9]+$ && $deadline -gt $(date +%s) ]] || deadline=''
@@ -158,7 +158,7 @@ export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 # log_bytes: how long this job's log is; nothing where it is no file.
 log_bytes() { [[ ! -f /proc/$$/fd/2 ]] || stat --dereference --format=%s "/proc/$$/fd/2"; }
 
-# words_since BYTES: what srun and the daemons of its nodes have written into the job's log behind these: why a rank was killed stands
+# words_since BYTES: what srun and the daemons of its nodes have written into the job's log after these: why a rank was killed stands
 # nowhere else where Slurm keeps no accounts.
 words_since() {
   [[ -z $1 ]] || tail --bytes="+$(($1 + 1))" "/proc/$$/fd/2" 2>/dev/null | tail --bytes=4194304 | tr -d '\0' |
@@ -405,7 +405,7 @@ wants_requeue() {
 }
 
 # requeue: this job again, when there is room; not if Slurm has started it again meanwhile, and this script is what a node
-# that it has given up still runs, and not if somebody has cancelled it. Nothing of the script runs for long behind it: Slurm
+# that it has given up still runs, and not if somebody has cancelled it. Nothing of the script runs for long after it: Slurm
 # ends it.
 requeue() {
   local now left_out=''

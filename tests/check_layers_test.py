@@ -24,7 +24,7 @@ class CheckLayers(unittest.TestCase):
 
     def test_arrows(self):
         self.clean("src/train/trainer.cpp", "#include <fourfold/base/box.hpp>\n#include <fourfold/io/store.hpp>\n")
-        self.clean("src/parallel/seams.cpp", "#include <fourfold/comm/mesh.hpp>\n#include <fourfold/schedule/schedule.hpp>\n")
+        self.clean("src/parallel/hooks.cpp", "#include <fourfold/comm/mesh.hpp>\n#include <fourfold/schedule/schedule.hpp>\n")
         self.clean("src/plan/simulate.cpp", "#include <fourfold/schedule/schedule.hpp>\n")
         self.breach("src/model/block.cpp", "#include <fourfold/comm/mesh.hpp>\n", "'model' must not include")
         for room in ("schedule", "plan"):

@@ -7,7 +7,7 @@
 
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/terminal.hpp>
-#include <fourfold/exchange/exercise.hpp>
+#include <fourfold/exchange/collective_benchmark.hpp>
 #include <fourfold/exchange/measure.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/own_file.hpp>
@@ -100,12 +100,14 @@ struct Session {
 };
 
 Row measure_row(Session& session, Row row) {
-  exchange::Exercise exercise(row.operation, row.extent, session.request.dtype, session.line);
-  row.wrong =
-      comm::all_reduce_scalar(session.world, exercise.wrong_elements(), comm::ReduceOp::sum);
-  comm::LibraryCollectives* const library = exercise.library_can() ? session.library : nullptr;
+  exchange::CollectiveBenchmark collective_benchmark(row.operation, row.extent,
+                                                     session.request.dtype, session.line);
+  row.wrong = comm::all_reduce_scalar(session.world, collective_benchmark.wrong_elements(),
+                                      comm::ReduceOp::sum);
+  comm::LibraryCollectives* const library =
+      collective_benchmark.library_can() ? session.library : nullptr;
   const exchange::Timing timing =
-      exchange::measure(exercise, library, session.world, session.arguments.pace);
+      exchange::measure(collective_benchmark, library, session.world, session.arguments.pace);
   row.call_s = timing.call_s;
   row.library_call_s = timing.library_call_s;
   return row;

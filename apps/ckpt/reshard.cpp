@@ -182,7 +182,7 @@ std::string identity_beside(const io::Checkpoint& checkpoint, std::int64_t step,
   }
   const std::filesystem::path folder = checkpoint.path().parent_path();
   std::string found;
-  comm::first_rank_does(world, [&] {
+  comm::run_on_root(world, [&] {
     const std::vector<std::int64_t> steps = io::list_steps(folder);
     const auto place = std::ranges::find(steps, step);
     if (place != steps.end()) {
@@ -248,7 +248,7 @@ void refuse_steps_of_another_run(const ReshardRequest& request, const io::Checkp
 
 ExitCode reshard(const ReshardRequest& request) {
   with_ranks([&](comm::Communicator& world) {
-    comm::first_rank_does(world, [&] {
+    comm::run_on_root(world, [&] {
       refuse_own_input(request);
       refuse_directory_of_run(request.to);
     });
@@ -268,7 +268,7 @@ ExitCode reshard(const ReshardRequest& request) {
     }
     io::CheckpointSource source(checkpoint);
     std::optional<io::MadeFolders> folder;  // goes again where nothing comes of it
-    comm::first_rank_does(world, [&] { folder.emplace(request.to); });
+    comm::run_on_root(world, [&] { folder.emplace(request.to); });
     const io::SaveReport report = io::save_streamed(
         request.to,
         {.step = checkpoint.step(),

@@ -31,7 +31,7 @@ void describe_prepare(CLI::App& verb, PrepareRequest& request) {
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "text", "jsonl"}));
   verb.add_flag("--append-eot", request.append_end_of_text,
-                "Put the end-of-text token behind every document");
+                "Put the end-of-text token after every document");
   verb.add_option("--document-separator", request.document_separator,
                   "Text that stands between the documents of a file, e.g. '\\n\\n\\n'; otherwise a "
                   "file is one document");
@@ -85,7 +85,7 @@ int main(int argc, char** argv) {
       return *end;
     }
     if (prepare->parsed()) {
-      fourfold::program::tell_everything();
+      fourfold::program::enable_verbose_log();
       fourfold::apps::prepare(prepare_request);
     } else {
       fourfold::apps::info(info_request);

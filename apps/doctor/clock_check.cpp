@@ -90,7 +90,7 @@ Check clock_check(const Ranks& ranks, std::span<const ClockFacts> facts) {
     }
     const std::string& node = ranks.nodes[firsts[i]];
     const std::string finding = fmt::format("the clock of {} is {:.1f} s {} the others'", node,
-                                            std::fabs(skew_s), skew_s > 0 ? "before" : "behind");
+                                            std::fabs(skew_s), skew_s > 0 ? "before" : "after");
     if (std::fabs(skew_s) > too_far_s && facts.size() > 2) {
       check.fail_nodes({node}, finding +
                                    " (Slurm and file systems refuse what comes from another "

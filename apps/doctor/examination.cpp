@@ -31,9 +31,9 @@ constexpr double links_share = 0.04;
 constexpr double directories_share = 0.25;
 
 /// One examination in the making, on one rank.
-class Examiner {
+class HealthCheck {
  public:
-  Examiner(const Arguments& arguments, const comm::MpiRuntime& mpi)
+  HealthCheck(const Arguments& arguments, const comm::MpiRuntime& mpi)
       : arguments_(arguments), mpi_(mpi), world_(mpi.world()), start_s_(steady_time_s()) {}
 
   Examination run() {
@@ -164,7 +164,7 @@ class Examiner {
     const auto leaders = world_.split(leads ? 0 : 1, world_.rank(), "nodes");
     tell(fmt::format("GPUs, clocks and names on {} node(s)", firsts.size()));
     if (leads) {
-      found_.gpus = gather(*leaders, look_at_gpus([](const std::vector<std::string>& command) {
+      found_.gpus = gather(*leaders, query_gpus([](const std::vector<std::string>& command) {
         constexpr std::chrono::seconds for_a_driver_that_hangs{15};
         return program::output_of(command, {.time = for_a_driver_that_hangs});
       }));
@@ -227,7 +227,7 @@ class Examiner {
 }  // namespace
 
 Examination examine(const Arguments& arguments, const comm::MpiRuntime& mpi) {
-  return Examiner(arguments, mpi).run();
+  return HealthCheck(arguments, mpi).run();
 }
 
 }  // namespace fourfold::doctor

@@ -7,7 +7,7 @@
 #include "clock_check.hpp"
 #include "directory_check.hpp"
 #include "gpu_check.hpp"
-#include "place_checks.hpp"
+#include "placement_checks.hpp"
 #include "run_needs.hpp"
 #include "speed_check.hpp"
 #include "transport_check.hpp"

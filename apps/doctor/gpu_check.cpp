@@ -83,7 +83,7 @@ void check_gpu(const std::string& node, const GpuFacts& gpu, Check& check) {
       static_cast<double>(gpu.used_mib) > most_used_share * static_cast<double>(gpu.total_mib)) {
     check.warn(
         fmt::format("{} of {} MiB of {} are in use (a process of another job, or one left "
-                    "behind); see `nvidia-smi` there",
+                    "after); see `nvidia-smi` there",
                     gpu.used_mib, gpu.total_mib, which));
   }
 }

@@ -4,7 +4,7 @@
 
 #include "check.hpp"
 #include "gpu_facts.hpp"
-#include "place_checks.hpp"
+#include "placement_checks.hpp"
 
 #include <span>
 

@@ -120,7 +120,7 @@ std::vector<std::string> pairs_apart(const std::string& text) {
     std::string word;
     words >> name >> word;
     if (!name.starts_with("GPU") || word.starts_with("GPU")) {
-      continue;  // the head of the table, or behind it
+      continue;  // the head of the table, or after it
     }
     std::size_t to = 0;
     do {
@@ -136,7 +136,7 @@ std::vector<std::string> pairs_apart(const std::string& text) {
 
 }  // namespace
 
-NodeGpus look_at_gpus(const Ask& ask) {
+NodeGpus query_gpus(const Ask& ask) {
   NodeGpus node;
   const Row columns{"uuid",        "index",       "name", "driver_version", "temperature.gpu",
                     "memory.used", "memory.total"};

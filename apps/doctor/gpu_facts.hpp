@@ -38,7 +38,7 @@ struct NodeGpus {
 
 /// Asks nvidia-smi of PATH; what the job may not use is not among what it lists. Local.
 /// @param output_of  program::output_of(), or what plays it
-NodeGpus look_at_gpus(const std::function<std::optional<program::CommandOutput>(
-                          const std::vector<std::string>& command)>& output_of);
+NodeGpus query_gpus(const std::function<std::optional<program::CommandOutput>(
+                        const std::vector<std::string>& command)>& output_of);
 
 }  // namespace fourfold::doctor

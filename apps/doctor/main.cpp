@@ -29,7 +29,7 @@ void watch(comm::MpiRuntime& mpi, double seconds) {
   constexpr double least_s = 10;  // what a busy machine may keep a rank waiting
   mpi.watch({.limits = {.deadline_s = std::max(seconds, least_s),
                         .silence_s = std::max(seconds / 2, least_s)},
-             .on_hang = [](const comm::HangVerdict& verdict, const std::string& /*report*/) {
+             .on_hang = [](const comm::HangDiagnosis& verdict, const std::string& /*report*/) {
                fourfold::program::print(
                    "exclude: --exclude={}\n",
                    fmt::join(doctor::node_names(verdict.bad_hosts(), {}), ","));
@@ -66,7 +66,7 @@ int main(int argc, char** argv) {
             fourfold::program::parse(command, argc, argv, fourfold::runfile::keys_called)) {
       return *end;
     }
-    fourfold::program::tell_everything();
+    fourfold::program::enable_verbose_log();
     validate(arguments);
     return examine(arguments, argc, argv);
   });

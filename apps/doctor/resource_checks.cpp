@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "outliers.hpp"
-#include "place_checks.hpp"
+#include "placement_checks.hpp"
 
 #include <fourfold/telemetry/human_text.hpp>
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "check.hpp"
-#include "place_checks.hpp"
+#include "placement_checks.hpp"
 
 #include <fourfold/base/dtype.hpp>
 #include <fourfold/comm/communicator.hpp>

@@ -4,7 +4,7 @@
 #include "transport_check.hpp"
 
 #include <fourfold/base/clock.hpp>
-#include <fourfold/exchange/exercise.hpp>
+#include <fourfold/exchange/collective_benchmark.hpp>
 #include <fourfold/exchange/measure.hpp>
 
 #include <algorithm>
@@ -41,11 +41,12 @@ struct Sized {
 Sized measure_size(exchange::Operation operation, std::int64_t bytes, comm::Communicator& line,
                    comm::Communicator& world) {
   Sized sized{.extent = exchange::extent_of(operation, bytes, 4, line.size())};
-  exchange::Exercise exercise(operation, sized.extent, DType::f32, line);
-  sized.wrong = comm::all_reduce_scalar(line, exercise.wrong_elements(), comm::ReduceOp::sum);
+  exchange::CollectiveBenchmark collective_benchmark(operation, sized.extent, DType::f32, line);
+  sized.wrong =
+      comm::all_reduce_scalar(line, collective_benchmark.wrong_elements(), comm::ReduceOp::sum);
   world.barrier();
   const exchange::Pace pace{.warmup = 2, .iterations = calls_of(bytes)};
-  sized.call_s = exchange::measure(exercise, nullptr, line, pace).call_s;
+  sized.call_s = exchange::measure(collective_benchmark, nullptr, line, pace).call_s;
   return sized;
 }
 

@@ -164,7 +164,7 @@ ExitCode evaluate(const Arguments& arguments, int argc, char** argv) {
   const train::Evaluation evaluation = evaluator.run(train::forward_pass(model.stage()), {}, visit);
   progress.finish();
   if (logits) {  // what has come to that name in the meantime is looked at, too
-    fourfold::comm::first_rank_does(
+    fourfold::comm::run_on_root(
         mpi.world(), [&] { fourfold::io::refuse_foreign_file(arguments.logits, own_logits); });
     logits->publish();
   }
@@ -208,7 +208,7 @@ int main(int argc, char** argv) {
     if (const auto end = fourfold::program::parse(command, argc, argv)) {
       return *end;
     }
-    fourfold::program::tell_everything();
+    fourfold::program::enable_verbose_log();
     arguments.said = fourfold::program::said_by(command);
     return evaluate(arguments, argc, argv);
   });

@@ -56,10 +56,10 @@ class Contender {
 
 }  // namespace
 
-Timing measure(Exercise& exercise, comm::LibraryCollectives* library, comm::Communicator& world,
-               const Pace& pace) {
-  const auto our_call = [&] { exercise.run(); };
-  const auto their_call = [&] { exercise.run_library(*library); };
+Timing measure(CollectiveBenchmark& collective_benchmark, comm::LibraryCollectives* library,
+               comm::Communicator& world, const Pace& pace) {
+  const auto our_call = [&] { collective_benchmark.run(); };
+  const auto their_call = [&] { collective_benchmark.run_library(*library); };
   const double share_s = pace.budget_s / (rounds * (library == nullptr ? 1 : 2));
   Contender ours(our_call, pace, share_s, world);
   if (library == nullptr) {

@@ -26,7 +26,7 @@ using fourfold::ExitCode;
 using fourfold::UserError;
 
 /// UCX, under MPI, copies the machine's name into 64 bytes while it is loaded, and ends a program
-/// that has no room for the zero behind it: before its main, so that only this program can say why.
+/// that has no room for the zero after it: before its main, so that only this program can say why.
 void warn_of_long_host_name() {
   constexpr std::size_t longest = 63;
   std::array<char, 256> host{};

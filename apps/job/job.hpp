@@ -51,7 +51,7 @@ bool is_rehearsal(const Request& request);
 ExitCode begin(const Request& request);
 
 /// Notes how the attempt ended, and prints "again" when the run should be started once more,
-/// "finished" or "stop"; behind "again", the nodes to leave out then, with commas. "superseded"
+/// "finished" or "stop"; after "again", the nodes to leave out then, with commas. "superseded"
 /// when the chain has gone on without this start. @return the code that the batch script should end
 /// with
 ExitCode end(const Request& request);

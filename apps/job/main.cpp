@@ -22,7 +22,7 @@ OUTPUT
          has started the job twice, and the first of these lives. When it must not be started:
          nothing, with the reason on stderr and in attempts.jsonl, and the exit code. Nothing else
          of the run changes
-  end    "again", "finished" or "stop"; behind "again", nodes that failed: leave them out.
+  end    "again", "finished" or "stop"; after "again", nodes that failed: leave them out.
          "superseded": the chain has gone on without this start; do nothing. Its exit code is
          that of the run
 
@@ -65,7 +65,7 @@ void describe(CLI::App& verb, job::Request& request) {
 
 int main(int argc, char** argv) {
   CLI::App command{
-      "What a batch script asks before it starts a run and behind it: whether another start makes "
+      "What a batch script asks before it starts a run and after it: whether another start makes "
       "sense. Each start and its end are noted in attempts.jsonl in the run's directory.",
       "fourfold job"};
   command.require_subcommand(1);
@@ -133,7 +133,7 @@ int main(int argc, char** argv) {
           ExitCode::usage,
           "job end: how the launcher ended is not said; give --launcher-code or --stopped-by");
     }
-    fourfold::program::tell_everything();
+    fourfold::program::enable_verbose_log();
     request.other_words = begin->parsed() ? begin->remaining() : end->remaining();
     return begin->parsed() ? job::begin(request) : job::end(request);
   });

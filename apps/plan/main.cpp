@@ -162,7 +162,7 @@ int main(int argc, char** argv) {
             fourfold::program::parse(command, argc, argv, fourfold::runfile::keys_called)) {
       return *end;
     }
-    fourfold::program::tell_everything();
+    fourfold::program::enable_verbose_log();
     return run_plan(arguments);
   });
 }

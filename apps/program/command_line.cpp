@@ -78,7 +78,7 @@ std::string own_words(const CLI::ParseError& error) {
   return std::string(said);
 }
 
-/// Whether a word is that option of several characters, with its value behind "=" or in the next
+/// Whether a word is that option of several characters, with its value after "=" or in the next
 /// word.
 bool is_long_option(const std::string& word, const CLI::Option& option) {
   return std::ranges::any_of(option.get_lnames(), [&](const std::string& name) {

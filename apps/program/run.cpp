@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/end_by_signal.hpp>
+#include <fourfold/base/fatal_exit.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/rank_identity.hpp>
 #include <fourfold/base/remedies.hpp>
-#include <fourfold/base/sudden_end.hpp>
 #include <fourfold/base/terminal.hpp>
 #include <fourfold/program/run.hpp>
 
@@ -139,7 +139,7 @@ int run(std::string_view name, const std::function<ExitCode()>& body, const OnFa
   }
   clean_up_on_signals(hangup_was_ignored());
   try {
-    const OnSuddenEnd on_sudden_end([&](ExitCode code, const std::string& why) {
+    const OnSuddenEnd on_fatal_exit([&](ExitCode code, const std::string& why) {
       call(on_failure, name, code, why);
       report(name, why);
     });
@@ -164,7 +164,7 @@ int run(std::string_view name, const std::function<ExitCode()>& body, const OnFa
   }
 }
 
-void tell_everything() {
+void enable_verbose_log() {
   log::set_sink(
       [](log::Level, std::string_view line) { log::write_stderr(std::string(line) + "\n"); });
 }

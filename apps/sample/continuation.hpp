@@ -11,7 +11,7 @@
 
 namespace fourfold::sample_program {
 
-/// The text behind a prompt that stands there already. What follows a text is not printed like the
+/// The text after a prompt that stands there already. What follows a text is not printed like the
 /// beginning of one, so the decoder has seen the prompt; of its end it may hold some bytes back
 /// until it sees the next token (a character that is several byte tokens).
 class Continuation {

@@ -71,7 +71,7 @@ void describe(CLI::App& command, Arguments& arguments) {
                  fourfold::program::exit_codes_table({ExitCode::data_corrupt, ExitCode::config}));
 }
 
-/// The tokens of the prompt; an empty prompt starts behind an end of text.
+/// The tokens of the prompt; an empty prompt starts after an end of text.
 std::vector<std::int32_t> prompt_tokens(fourfold::data::Tokenizer& tokenizer,
                                         const std::string& prompt) {
   std::vector<std::int32_t> tokens;

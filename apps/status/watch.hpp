@@ -11,7 +11,7 @@ namespace fourfold::status_program {
 struct WatchRequest {
   std::filesystem::path log_dir;
   double interval_s = 2;
-  bool chain = false;  ///< go on behind an end after which another start makes sense
+  bool chain = false;  ///< go on after an end after which another start makes sense
 };
 
 /// Shows the run until it is over: on a terminal a page that is drawn over itself, elsewhere a line

@@ -77,7 +77,7 @@ void describe(CLI::App& command, Arguments& arguments) {
   auto* const chain =
       command
           .add_option("--chain", arguments.chain,
-                      "A chain of so many jobs at most, one behind the other, until the run is "
+                      "A chain of so many jobs at most, one after the other, until the run is "
                       "finished")
           ->check(program::whole_number(1));
   command

@@ -99,7 +99,7 @@ int main(int argc, char** argv) {
             fourfold::program::parse(command, argc, argv, fourfold::runfile::keys_called)) {
       return *end;
     }
-    fourfold::program::tell_everything();
+    fourfold::program::enable_verbose_log();
     submit::take_memory_of_environment(arguments);
     submit::refuse_wrong_variables();
     return make(arguments);

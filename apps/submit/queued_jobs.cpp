@@ -108,7 +108,7 @@ void look_for_queued_jobs(const batch::Submission& submission) {
           ExitCode::config,
           format_message("job {} in the queue is of a chain of this run already, whose "
                          "script {} would change under it; scancel that job and the one "
-                         "behind it to end it",
+                         "after it to end it",
                          job.number, job.script));
     }
   }

@@ -27,7 +27,7 @@ namespace runfile = fourfold::runfile;
 
 ExitCode print_config(const Arguments& arguments) {
   const auto effective = fourfold::train::load_run(arguments.run_file, arguments.overrides);
-  fourfold::program::tell_everything();
+  fourfold::program::enable_verbose_log();
   runfile::log_remarks(effective);
   fourfold::program::print_text(runfile::print_run_config(effective));
   return ExitCode::finished;

@@ -10,7 +10,7 @@
 #include <fourfold/batch/attempt_log.hpp>
 #include <fourfold/batch/chain.hpp>
 #include <fourfold/batch/finished_file.hpp>
-#include <fourfold/comm/start_watch.hpp>
+#include <fourfold/comm/startup_watchdog.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/event_file.hpp>
 #include <fourfold/io/fence.hpp>
@@ -60,7 +60,7 @@ void sweep_leftovers(const std::filesystem::path& folder) {
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
     if (is_leftover(entry.path())) {
       static_cast<void>(io::remove_fenced(entry.path()));
-    } else if (comm::is_start_meeting(entry.path())) {  // of ranks that were killed there
+    } else if (comm::is_startup_rendezvous(entry.path())) {  // of ranks that were killed there
       static_cast<void>(io::remove_folder_fenced(entry.path()));
     }
   }
@@ -129,7 +129,7 @@ void RunDirectory::open() {
       telemetry::write_running(files_.exit_status());
     }));
   }
-  // Before what can fail behind that: the run has started then, and its end is to be told.
+  // Before what can fail after that: the run has started then, and its end is to be told.
   metrics_.add(std::make_unique<LastStateSink>(last_));
   if (rank_ != 0) {
     return;
@@ -307,7 +307,7 @@ void RunDirectory::note_refusal(ExitCode code, const std::string& message) const
   }
   const auto holder = telemetry::run_lease_holder(folder_);
   if (rank_ == 0 && holder && holder->is_of_start(io::LeaseHolder::this_process())) {
-    return;  // that one is the attempt; behind another rank it may be rank 0 of this start
+    return;  // that one is the attempt; after another rank it may be rank 0 of this start
   }
   attempts.refuse({.job = job.id,
                    .restart = job.restarts,
@@ -328,7 +328,7 @@ void RunDirectory::write_if_ours(const std::function<void()>& write) const {
   }
 }
 
-void RunDirectory::note_hang(const comm::HangVerdict& verdict, const std::string& report) const {
+void RunDirectory::note_hang(const comm::HangDiagnosis& verdict, const std::string& report) const {
   if (dry_run_ || !is_ours()) {
     return;
   }

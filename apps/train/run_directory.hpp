@@ -6,7 +6,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/comm/communicator.hpp>
-#include <fourfold/comm/watch.hpp>
+#include <fourfold/comm/watchdog.hpp>
 #include <fourfold/io/directory_lease.hpp>
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/telemetry/exit_status.hpp>
@@ -77,7 +77,7 @@ class RunDirectory {
 
   /// The run hangs and is about to be ended: hang.json, and exit.json with the verdict. For the
   /// thread that watches; what cannot be written is a warning.
-  void note_hang(const comm::HangVerdict& verdict, const std::string& report) const;
+  void note_hang(const comm::HangDiagnosis& verdict, const std::string& report) const;
 
  private:
   /// To the metrics. @pre rank 0, not a dry run
@@ -86,7 +86,7 @@ class RunDirectory {
   /// start is refused, and the record of the one before stays. @throws UserError (cannot_write)
   void try_files() const;
   std::string config_text() const;
-  /// What is done once when the run really starts, behind exit.json.
+  /// What is done once when the run really starts, after exit.json.
   void take_over();
   void note_refusal(ExitCode code, const std::string& message) const;
   /// Whether exit.json has the end of this start.

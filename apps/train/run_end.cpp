@@ -62,7 +62,7 @@ void write_run_end(const std::filesystem::path& log_dir, const telemetry::ExitSt
   }
 }
 
-void write_hang(const std::filesystem::path& log_dir, const comm::HangVerdict& verdict,
+void write_hang(const std::filesystem::path& log_dir, const comm::HangDiagnosis& verdict,
                 const std::string& report, const LastState& last) {
   try_to("write hang.json", [&] {
     io::AtomicFile file(telemetry::RunFiles(log_dir).hang());

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <fourfold/comm/watch.hpp>
+#include <fourfold/comm/watchdog.hpp>
 #include <fourfold/telemetry/exit_status.hpp>
 #include <fourfold/telemetry/metrics.hpp>
 
@@ -64,7 +64,7 @@ void write_run_end(const std::filesystem::path& log_dir, const telemetry::ExitSt
                    telemetry::MetricsLog& metrics, bool report);
 
 /// hang.json, and exit.json with the verdict. What cannot be written is a warning.
-void write_hang(const std::filesystem::path& log_dir, const comm::HangVerdict& verdict,
+void write_hang(const std::filesystem::path& log_dir, const comm::HangDiagnosis& verdict,
                 const std::string& report, const LastState& last);
 
 }  // namespace fourfold::train_program

@@ -50,7 +50,7 @@ std::string lease_text(const fs::path& log_dir) {
 }
 
 /// Whether another start of the run lives, whose directory this is then. One that was killed leaves
-/// its lease behind; one that lives counts it up.
+/// its lease after; one that lives counts it up.
 bool is_run_by_another(const fs::path& log_dir) {
   const auto holder = telemetry::run_lease_holder(log_dir);
   const auto me = io::LeaseHolder::this_process();
@@ -89,21 +89,21 @@ std::optional<runfile::EffectiveConfig> config_before_mpi(const Arguments& argum
   }
 }
 
-std::unique_ptr<comm::StartWatch> watch_start(const runfile::RunConfig& config, bool dry_run) {
+std::unique_ptr<comm::StartupWatchdog> watch_start(const runfile::RunConfig& config, bool dry_run) {
   if (!config.watch.enabled || config.watch.start_s == 0) {
     return nullptr;
   }
   const fs::path log_dir = config.log.dir;
-  if (dry_run || io::is_place_in_step(log_dir)) {  // which is refused behind MPI_Init
-    return std::make_unique<comm::StartWatch>(comm::StartWatchOptions{
+  if (dry_run || io::is_place_in_step(log_dir)) {  // which is refused after MPI_Init
+    return std::make_unique<comm::StartupWatchdog>(comm::StartupWatchdogOptions{
         .limit_s = config.watch.start_s, .stop_signal = &train::StopSignals::received});
   }
-  return std::make_unique<comm::StartWatch>(comm::StartWatchOptions{
+  return std::make_unique<comm::StartupWatchdog>(comm::StartupWatchdogOptions{
       .limit_s = config.watch.start_s,
       .folder = log_dir,
       .expand_nodes = expanded,
       .stop_signal = &train::StopSignals::received,
-      .on_hang = [log_dir](const comm::HangVerdict& verdict, const std::string& report) {
+      .on_hang = [log_dir](const comm::HangDiagnosis& verdict, const std::string& report) {
         note_start_end(log_dir, [&] { write_hang(log_dir, verdict, report, {}); });
       }});
 }

@@ -110,7 +110,7 @@ telemetry::ExitStatus status_of(const train::RunResult& result, const std::strin
 /// What rank 0 finds in log.dir, known to all.
 bool is_told_finished(const RunDirectory& directory, comm::Communicator& world) {
   std::int64_t told = 0;
-  comm::first_rank_does(world, [&] { told = directory.is_finished() ? 1 : 0; });
+  comm::run_on_root(world, [&] { told = directory.is_finished() ? 1 : 0; });
   return comm::all_reduce_scalar(world, told, comm::ReduceOp::max) != 0;
 }
 
@@ -162,7 +162,7 @@ void watch(comm::MpiRuntime& mpi, const runfile::WatchConfig& config,
            const RunDirectory& directory) {
   if (config.enabled) {
     mpi.watch({.limits = {config.deadline_s, config.silence_s},
-               .on_hang = [&](const comm::HangVerdict& verdict,
+               .on_hang = [&](const comm::HangDiagnosis& verdict,
                               const std::string& report) { directory.note_hang(verdict, report); },
                .on_end = io::give_back_provisional_leases});
   }
@@ -181,7 +181,7 @@ ExitCode train_run(const Arguments& arguments, int argc, char** argv,
   if (early && early->config.mesh.shape.pp > 1) {
     device::load_kernels_first();
   }
-  auto start_watch = early ? watch_start(early->config, arguments.dry_run) : nullptr;
+  auto startup_watchdog = early ? watch_start(early->config, arguments.dry_run) : nullptr;
   comm::MpiRuntime mpi(&argc, &argv);
   mpi.require_one_build(build_name());
   runfile::EffectiveConfig effective;
@@ -197,7 +197,7 @@ ExitCode train_run(const Arguments& arguments, int argc, char** argv,
                      arguments.dry_run, mpi);
   comm::agree(mpi.world(), failure);
   train::require_same_on_ranks(facts_to_agree_on(effective.config, arguments), mpi.world());
-  start_watch.reset();  // all ranks have come, and have MPI to ask who stands still
+  startup_watchdog.reset();  // all ranks have come, and have MPI to ask who stands still
   train::look_before_lease(effective.config, arguments.allowed_changes, mpi.world());
   directory.emplace(effective, mpi.world().rank(), arguments.dry_run, arguments.run_file);
   directory->open();

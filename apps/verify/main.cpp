@@ -91,7 +91,7 @@ void require_sound(const train::MeshComparison& itself, const std::string& name,
       fourfold::format_message("the reference --mesh {}: {}", name, *itself.first_difference));
 }
 
-/// Steps of the reference by itself, and of each mesh with the reference behind it.
+/// Steps of the reference by itself, and of each mesh with the reference after it.
 class VerificationProgress {
  public:
   VerificationProgress(const std::string& style, std::size_t runs, int steps)
@@ -182,7 +182,7 @@ int main(int argc, char** argv) {
     }
     fourfold::comm::require_single_process("fourfold verify",
                                            [](const char* name) { return std::getenv(name); });
-    fourfold::program::tell_everything();
+    fourfold::program::enable_verbose_log();
     return verify(arguments);
   });
 }

@@ -52,7 +52,7 @@ def reshard(options, kind):
     peak = 0
     for repeat in range(options.repeats):
         for turn in range(len(rows)):
-            what = list(rows)[(repeat + turn) % len(rows)]  # whoever comes behind another is not always the same
+            what = list(rows)[(repeat + turn) % len(rows)]  # whoever comes after another is not always the same
             shutil.rmtree(copy, ignore_errors=True)
             os.sync()
             if kind == "cold":

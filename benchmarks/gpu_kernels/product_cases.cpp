@@ -18,7 +18,7 @@ using device::Tensor;
 
 /// What a layer's product may do beside: the GELU of its result, or the derivative of that before
 /// it.
-enum class Gelu : std::uint8_t { none, behind, before };
+enum class Gelu : std::uint8_t { none, after, before };
 
 struct Layer {
   const char* name;
@@ -32,7 +32,7 @@ std::array<Layer, linear_layers> layers_of(const ModelShape& model) {
   const bool biases = model.has_biases;  // as GPT-2 has, and GELU
   return {Layer{"qkv", model.hidden, model.qkv, biases},
           Layer{"attention out", model.hidden, model.hidden, biases},
-          Layer{"mlp up", model.hidden, model.ffn_up, biases, biases ? Gelu::behind : Gelu::none},
+          Layer{"mlp up", model.hidden, model.ffn_up, biases, biases ? Gelu::after : Gelu::none},
           Layer{"mlp down", model.ffn, model.hidden, biases, biases ? Gelu::before : Gelu::none},
           Layer{"head", model.hidden, model.vocab, false}};
 }
@@ -67,7 +67,7 @@ CaseGroup product_cases(const ModelShape& model, int layer) {
         random_tensor(DType::bf16, {rows, one.inputs}),
         random_tensor(DType::f32, {one.outputs, one.inputs}),
         random_tensor(DType::f32, {one.outputs}),
-        one.gelu == Gelu::behind ? random_tensor(DType::bf16, {rows, one.outputs}) : Tensor()};
+        one.gelu == Gelu::after ? random_tensor(DType::bf16, {rows, one.outputs}) : Tensor()};
   });
   CaseGroup cases;
   const auto add = [&](const char* pass, std::function<void(const Operands&, StreamRef)> run) {
@@ -90,7 +90,7 @@ CaseGroup product_cases(const ModelShape& model, int layer) {
     kernels::linear_backward_weight(o.x, o.y, o.dw, has_bias ? o.dbias.view() : TensorView(),
                                     stream);
   });
-  if (one.gelu == Gelu::behind) {
+  if (one.gelu == Gelu::after) {
     add("forward gelu", [](const Operands& o, StreamRef stream) {
       kernels::linear_gelu(o.x, o.w, o.bias, o.pre, o.y, stream);
     });

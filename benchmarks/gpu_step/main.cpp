@@ -61,7 +61,7 @@ class RandomBatches {
   std::vector<model::Batch> batches_;
 };
 
-benchmarks::DeviceMemory memory_behind(const device::Arena& arena) {
+benchmarks::DeviceMemory memory_after(const device::Arena& arena) {
   const device::MemoryOwner owner = device::owner_of(device::MemoryKind::device);
   benchmarks::DeviceMemory memory{.total_bytes = owner.total_bytes,
                                   .used_bytes = owner.total_bytes - owner.free_bytes,
@@ -127,7 +127,7 @@ benchmarks::StepReport measure(const Options& options, int argc, char** argv) {
     return random ? random->next() : loader->load(step, step * config.train.global_batch, on);
   };
   report.times = benchmarks::time_steps(runner, mpi.world(), options.counts, next, stream);
-  report.memory = memory_behind(arena);
+  report.memory = memory_after(arena);
   choices.write();
   return report;
 }

@@ -96,7 +96,7 @@ Result measure(const Options& options, runfile::StateTier where) {
   const double before = status_bytes("VmRSS");
   runfile::OffloadConfig offload{.optimizer = where, .nvme_directory = options.directory};
   train::StateTier tier(offload, arena);
-  const parallel::ParameterShare share =
+  const parallel::ParameterShard share =
       parallel::make_share(parameters, shards, 0, zero, arena, tier.state());
   std::vector<std::size_t> order(parameters.layout().segments.size());
   for (std::size_t i = 0; i < order.size(); ++i) {

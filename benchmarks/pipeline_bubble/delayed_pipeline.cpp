@@ -3,7 +3,7 @@
 #include "delayed_pipeline.hpp"
 
 #include <fourfold/device/arena.hpp>
-#include <fourfold/model/seams.hpp>
+#include <fourfold/model/parallel_hooks.hpp>
 #include <fourfold/parallel/measured_timeline.hpp>
 #include <fourfold/parallel/pipeline.hpp>
 #include <fourfold/schedule/split_layers.hpp>
@@ -33,9 +33,9 @@ model::Architecture tiny_model(int ranks) {
 }
 
 /// One rank of its own for all but the pipeline; layers take their time.
-class DelayedSeams : public model::Seams {
+class DelayedHooks : public model::ParallelHooks {
  public:
-  DelayedSeams(const Delays& delays, std::int64_t layers) : delays_(delays), layers_(layers) {}
+  DelayedHooks(const Delays& delays, std::int64_t layers) : delays_(delays), layers_(layers) {}
   void weights_needed(model::Part part, device::StreamRef /*stream*/) override {
     sleep(part.unit, delays_.pass_s);
   }
@@ -80,8 +80,8 @@ class DelayedPipeline {
             false},
         parameters_(model::parameter_table(config_, layout_.chunks_of(world.rank())), DType::f32,
                     arena_),
-        seams_(delays, config_.layers),
-        pipeline_(config_, layout_, world, parameters_, seams_, arena_,
+        hooks_(delays, config_.layers),
+        pipeline_(config_, layout_, world, parameters_, hooks_, arena_,
                   {.sequences = 1, .tokens = tokens}),
         batches_(same_batches(schedule.micro_batches, number_N_, sample_N_)) {}
 
@@ -94,7 +94,7 @@ class DelayedPipeline {
   schedule::StageLayout layout_;
   device::Arena arena_;
   model::Parameters parameters_;
-  DelayedSeams seams_;
+  DelayedHooks hooks_;
   parallel::Pipeline pipeline_;
   std::vector<std::int32_t> number_N_ = std::vector<std::int32_t>(tokens, 1);
   std::vector<std::int64_t> sample_N_ = std::vector<std::int64_t>(tokens, 0);

@@ -16,7 +16,7 @@ namespace fourfold::benchmarks {
 /// What the steps did to the memory of a device.
 struct DeviceMemory {
   std::size_t total_bytes = 0;
-  std::size_t used_bytes = 0;  ///< behind the steps, by all processes and libraries
+  std::size_t used_bytes = 0;  ///< after the steps, by all processes and libraries
   std::vector<std::pair<std::string, std::size_t>> tensors;  ///< by what they are for
 };
 

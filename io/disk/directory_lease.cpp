@@ -78,7 +78,7 @@ struct DirectoryLease::Impl {
   std::atomic<Clock::rep> seen{0};
   std::atomic<bool> is_lost = false;
   std::atomic<bool> was_given_back = false;  ///< by this process, whose end was told from outside
-  std::optional<LeaseHolder> left_behind_by;
+  std::optional<LeaseHolder> left_after_by;
   fs::path aside;  ///< the lease that they left; empty: none, or it is gone for good
   std::optional<MadeFolders> made;      ///< the lease's folder, until it stays
   std::optional<FolderId> its_id;       ///< that one, however it is called by now
@@ -159,7 +159,7 @@ struct DirectoryLease::Impl {
   }
 
   /// Watches one that is there. @return whether it was left behind
-  bool is_left_behind(const Lease& found) {
+  bool is_left_after(const Lease& found) {
     if (found.is_foreign) {
       throw UserError(
           ExitCode::config,
@@ -226,8 +226,8 @@ struct DirectoryLease::Impl {
     while (!take()) {
       work.reset();  // who has the lease would take it for an earlier holder's
       const auto found = read_lease(path);
-      if (found && is_left_behind(*found)) {
-        left_behind_by = found->holder;
+      if (found && is_left_after(*found)) {
+        left_after_by = found->holder;
         if (!aside.empty()) {
           ::unlink(aside.c_str());  // of a holder before that one
         }
@@ -436,8 +436,8 @@ void DirectoryLease::check() const {
           was_taken ? "it writes nothing more" : "start again when nobody else saves there"));
 }
 
-const std::optional<LeaseHolder>& DirectoryLease::left_behind_by() const noexcept {
-  return impl_->left_behind_by;
+const std::optional<LeaseHolder>& DirectoryLease::left_after_by() const noexcept {
+  return impl_->left_after_by;
 }
 
 bool DirectoryLease::was_given_back() const noexcept {

@@ -84,7 +84,7 @@ fs::path set_lease_aside(const fs::path& path, const Lease& stale) {
     }
     throw UserError(
         ExitCode::cannot_write,
-        format_message("{}: {} has left its lease of this directory behind, and it cannot "
+        format_message("{}: {} has left its lease of this directory after, and it cannot "
                        "be taken away ({}); let its owner, or the directory's, remove it",
                        path.string(), stale.holder.str(), std::generic_category().message(errno)));
   }

@@ -39,7 +39,7 @@ void LineReader::rewind() noexcept {
   passed_over_ = 0;
 }
 
-/// Brings more of the file into the buffer, behind the begin of the next line. @pre offset_ <
+/// Brings more of the file into the buffer, after the begin of the next line. @pre offset_ <
 /// size_bytes_
 void LineReader::fill() {
   std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);

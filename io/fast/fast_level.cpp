@@ -9,8 +9,8 @@
 #include "fast/partner_copies.hpp"
 #include "fast/promotion.hpp"
 #include "format/manifest.hpp"
+#include "save/checkpoint_shard_writer.hpp"
 #include "save/save_together.hpp"
-#include "save/state_share.hpp"
 #include "save/step_commit.hpp"
 #include "step/step_folder.hpp"
 
@@ -117,8 +117,8 @@ struct FastLevel::Impl {
   Leaving how_to_leave() const;
   Leaving leave(comm::Communicator& world) const;
   void require_lease(comm::Communicator& world) const;
-  void write(StateShare& share, comm::Communicator& world);
-  SealedStep shared_seal(const StateShare& share, comm::Communicator& world) const;
+  void write(CheckpointShardWriter& share, comm::Communicator& world);
+  SealedStep shared_seal(const CheckpointShardWriter& share, comm::Communicator& world) const;
 
   FastLevelOptions options;
   const CheckpointStore& store;
@@ -157,7 +157,7 @@ FastLevel::FastLevel(FastLevelOptions options, const CheckpointStore& store,
   });
   impl_->made = require_own_folders(impl_->options.directory, impl_->nodes, world);
   std::string word;
-  comm::first_rank_does(world, [&] { word = read_fast_word(store.directory()); });
+  comm::run_on_root(world, [&] { word = read_fast_word(store.directory()); });
   impl_->word = comm::broadcast_text(world, word, 0);
   const std::int64_t is_there = kind_of(impl_->home()) == EntryKind::directory ? 1 : 0;
   if (comm::all_reduce_scalar(world, is_there, comm::ReduceOp::max) == 0 && !impl_->word.empty()) {
@@ -219,7 +219,7 @@ void FastLevel::begin(comm::Communicator& world, std::int64_t from) {
   impl_->remove_home();
   world.barrier();
   std::string word;
-  comm::first_rank_does(world, [&] {
+  comm::run_on_root(world, [&] {
     make_directories(impl_->store.directory());
     word = random_word();
     write_fast_word(impl_->store.directory(), word, [&] { impl_->store.check_lease(); });
@@ -279,7 +279,8 @@ void FastLevel::end(comm::Communicator& world) {
 }
 
 /// The index, which is large where there are many ranks, comes to those alone that write it.
-SealedStep FastLevel::Impl::shared_seal(const StateShare& share, comm::Communicator& world) const {
+SealedStep FastLevel::Impl::shared_seal(const CheckpointShardWriter& share,
+                                        comm::Communicator& world) const {
   SealedStep sealed;
   first_rank_writes(world, [&] { sealed = seal_step(share.job(), share.files()); });
   sealed.manifest_text = comm::broadcast_text(world, std::move(sealed.manifest_text), 0);
@@ -298,7 +299,7 @@ SealedStep FastLevel::Impl::shared_seal(const StateShare& share, comm::Communica
   return sealed;
 }
 
-void FastLevel::Impl::write(StateShare& share, comm::Communicator& world) {
+void FastLevel::Impl::write(CheckpointShardWriter& share, comm::Communicator& world) {
   const std::int64_t step = share.job().step;
   std::optional<TemporaryStep> folder;
   write_together(world, [&] {
@@ -327,7 +328,8 @@ void FastLevel::Impl::write(StateShare& share, comm::Communicator& world) {
 std::optional<SaveReport> FastLevel::save(const SaveRequest& request, comm::Communicator& world) {
   FOURFOLD_EXPECT(!impl_->word.empty() && !request.has_arrived);
   const auto start = std::chrono::steady_clock::now();
-  StateShare share(impl_->store.directory(), impl_->plan, impl_->store.done_with(), request, world);
+  CheckpointShardWriter share(impl_->store.directory(), impl_->plan, impl_->store.done_with(),
+                              request, world);
   // Who has taken over may be putting together the very steps that this would remove.
   impl_->require_lease(world);
   std::optional<std::string> refused;
@@ -362,7 +364,7 @@ std::optional<SaveReport> FastLevel::save(const SaveRequest& request, comm::Comm
 }
 
 void forget_fast_level(const CheckpointStore& store, comm::Communicator& world) {
-  comm::first_rank_does(world, [&] {
+  comm::run_on_root(world, [&] {
     store.check_lease();
     const std::string word = read_fast_word(store.directory());
     remove_fast_word(store.directory(), [&] { store.check_lease(); });

@@ -13,7 +13,7 @@ namespace fourfold::io {
 
 /// @param home  the folder, in all of these
 void remove_fast_steps(const std::filesystem::path& home, std::span<const std::int64_t> steps);
-/// Those behind the `keep_last` newest up to `step`; later ones, of before the run went back, stay.
+/// Those after the `keep_last` newest up to `step`; later ones, of before the run went back, stay.
 void remove_outdated_fast_steps(const std::filesystem::path& home, std::int64_t step,
                                 int keep_last);
 /// What saves that failed have left there.

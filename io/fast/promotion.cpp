@@ -98,7 +98,7 @@ std::optional<Checkpoint> Promotion::find_newest(std::int64_t after) {
 
 std::int64_t Promotion::newest_in_store() {
   std::int64_t newest = -1;
-  comm::first_rank_does(world_, [&] {
+  comm::run_on_root(world_, [&] {
     std::vector<std::int64_t> steps = steps_in(store_.directory());
     while (!steps.empty() && inspect(store_.directory() / step_folder_name(steps.back())).defect) {
       steps.pop_back();

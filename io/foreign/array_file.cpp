@@ -44,7 +44,7 @@ struct ArrayFile::Impl {
       file->sync();
       file->close();
     });
-    comm::first_rank_does(communicator, [&] {
+    comm::run_on_root(communicator, [&] {
       rename();
       temporary->keep();
       const auto folder = path.parent_path();
@@ -66,7 +66,7 @@ ArrayFile::ArrayFile(std::filesystem::path path, std::vector<ArrayDescription> a
           .file = {}}) {
   const ArraySchema schema = make_array_schema(impl_->arrays, attributes);
   impl_->byte_offsets = schema.byte_offsets;
-  comm::first_rank_does(communicator, [&] { impl_->create(schema); });
+  comm::run_on_root(communicator, [&] { impl_->create(schema); });
   comm::together(communicator, [&] {
     if (!impl_->leads()) {
       impl_->file = OutputFile::open(impl_->partial);

@@ -111,7 +111,7 @@ std::optional<std::int64_t> second_in(const std::string& name) {
 
 /// TensorBoard reads files in the order of their names, and what a START voids has to come before
 /// it: two starts in one second, or on hosts whose clocks differ, are told apart by the next one.
-std::int64_t second_behind_others(const std::filesystem::path& directory, double wall_time_s) {
+std::int64_t second_after_others(const std::filesystem::path& directory, double wall_time_s) {
   auto second = static_cast<std::int64_t>(wall_time_s);
   constexpr std::int64_t longest_digits_end =
       9'999'999'999;  // names of other lengths sort elsewhere
@@ -141,8 +141,8 @@ std::string name_of_next(const std::filesystem::path& directory, double wall_tim
   if (::gethostname(host.data(), host.size() - 1) != 0) {
     std::strcpy(host.data(), "localhost");
   }
-  return fmt::format("{}{}.{}.{}.0", event_file_prefix,
-                     second_behind_others(directory, wall_time_s), host.data(), ::getpid());
+  return fmt::format("{}{}.{}.{}.0", event_file_prefix, second_after_others(directory, wall_time_s),
+                     host.data(), ::getpid());
 }
 
 }  // namespace

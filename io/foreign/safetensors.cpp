@@ -68,7 +68,7 @@ Defect gap_or_overlap(std::span<const StoredArray::Description> arrays, std::uin
     end += array.bytes;
   }
   if (end != bytes) {
-    return fmt::format("has {} bytes behind its header, and its arrays take {}", bytes, end);
+    return fmt::format("has {} bytes after its header, and its arrays take {}", bytes, end);
   }
   return std::nullopt;
 }

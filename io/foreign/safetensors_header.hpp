@@ -14,7 +14,7 @@
 
 namespace fourfold::io {
 
-/// The JSON of a safetensors file. Byte ranges are within the part of the file behind it.
+/// The JSON of a safetensors file. Byte ranges are within the part of the file after it.
 struct SafetensorsHeader {
   std::vector<StoredArray::Description> arrays;
   std::map<std::string, std::string> metadata;

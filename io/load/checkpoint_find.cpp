@@ -66,7 +66,7 @@ void warn_of_passed_over(std::span<const PassedOver> entries) {
 
 void require_no_lost_steps(const std::filesystem::path& directory, std::int64_t after,
                            comm::Communicator& communicator) {
-  comm::first_rank_does(communicator, [&] {
+  comm::run_on_root(communicator, [&] {
     const StepListing listing = list_directory(directory);
     warn_of_passed_over(listing.passed_over);
     for (const PassedOver& entry : listing.passed_over) {
@@ -86,7 +86,7 @@ void require_no_lost_steps(const std::filesystem::path& directory, std::int64_t 
 
 std::int64_t newest_step(const std::filesystem::path& directory, comm::Communicator& communicator) {
   std::int64_t newest = -1;
-  comm::first_rank_does(communicator, [&] {
+  comm::run_on_root(communicator, [&] {
     const std::vector<std::int64_t> steps = steps_in(directory);
     newest = steps.empty() ? -1 : steps.back();
   });

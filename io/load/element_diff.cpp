@@ -94,9 +94,9 @@ void ElementDiff::note(const Box& box, std::int64_t element, double a, double b)
   if (largest.size() == largest_ && (largest_ == 0 || size <= size_of(largest.back()))) {
     return;
   }
-  const auto behind = std::ranges::find_if(
+  const auto after = std::ranges::find_if(
       largest, [&](const ElementPair& other) { return size_of(other) < size; });
-  largest.insert(behind, {index_in_tensor(box, element), a, b});
+  largest.insert(after, {index_in_tensor(box, element), a, b});
   if (largest.size() > largest_) {
     largest.pop_back();
   }

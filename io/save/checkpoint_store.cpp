@@ -43,7 +43,7 @@ void require_one_directory(const std::filesystem::path& directory,
   std::optional<ProbeFile> probe;
   const std::string word =
       comm::broadcast_text(communicator, communicator.rank() == 0 ? ProbeFile::new_word() : "", 0);
-  comm::first_rank_does(communicator, [&] { probe.emplace(directory, word); });
+  comm::run_on_root(communicator, [&] { probe.emplace(directory, word); });
   comm::together(communicator, [&] {
     const auto end = std::chrono::steady_clock::now() + longest;
     while (!ProbeFile::is_seen(directory, word)) {
@@ -70,7 +70,7 @@ CheckpointStore::CheckpointStore(std::filesystem::path directory, StoreOptions o
 CheckpointStore::~CheckpointStore() = default;
 
 void CheckpointStore::check_writable(comm::Communicator& communicator) const {
-  comm::first_rank_does(communicator, [&] {
+  comm::run_on_root(communicator, [&] {
     refuse_step_as_directory(directory_);
     make_directories(directory_);
     refuse_foreign_latest(directory_);
@@ -83,7 +83,7 @@ void CheckpointStore::check_writable(comm::Communicator& communicator) const {
 }
 
 void CheckpointStore::take_lease(comm::Communicator& communicator) {
-  comm::first_rank_does(communicator, [&] {
+  comm::run_on_root(communicator, [&] {
     refuse_step_as_directory(directory_);
     lease_ = std::make_unique<DirectoryLease>(
         directory_, LeaseHolder::this_process(),
@@ -152,7 +152,7 @@ std::optional<Checkpoint> CheckpointStore::restore(
 }
 
 void CheckpointStore::sweep_leftovers(comm::Communicator& communicator) const {
-  comm::first_rank_does(communicator, [&] {
+  comm::run_on_root(communicator, [&] {
     check_lease();  // who has it now writes what looks like left over
     warn_of_leftovers(remove_leftovers(directory_));
   });

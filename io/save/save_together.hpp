@@ -15,7 +15,7 @@ namespace fourfold::io {
 void agree_on_save(comm::Communicator& communicator, std::optional<comm::Failure> mine);
 /// comm::together() for such a part. Collective, and a barrier.
 void write_together(comm::Communicator& communicator, const std::function<void()>& work);
-/// comm::first_rank_does() for such a part. Collective, and a barrier.
+/// comm::run_on_root() for such a part. Collective, and a barrier.
 void first_rank_writes(comm::Communicator& communicator, const std::function<void()>& work);
 
 }  // namespace fourfold::io

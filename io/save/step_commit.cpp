@@ -73,7 +73,7 @@ Committed commit(TemporaryStep& folder, const std::filesystem::path& directory, 
   return {manifest.identity, std::move(sealed.manifest_text)};
 }
 
-/// "step-000000008, step-000000010, ...": what was saved before the run went back behind it.
+/// "step-000000008, step-000000010, ...": what was saved before the run went back after it.
 std::string later_steps(const std::filesystem::path& directory, std::int64_t step) {
   constexpr std::size_t shown = 3;
   std::vector<std::string> names;

@@ -30,7 +30,7 @@ bool make_way(const CheckpointStore& store, std::int64_t step, comm::Communicato
 /// Local.
 /// @param ask       of the directory: called before the rename of the step, that of LATEST, and
 /// each
-///                  removal; when the lease is lost behind the first, what follows is left out
+///                  removal; when the lease is lost after the first, what follows is left out
 /// @param identity  what it is known to be beforehand; empty: not known
 /// @throws UserError (cannot_write); data_corrupt when the identity is another
 void publish_step(TemporaryStep& folder, const std::filesystem::path& directory, const SaveJob& job,
@@ -51,7 +51,7 @@ SealedStep seal_step(const SaveJob& job, std::span<const WrittenPayload> files);
 void publish_sealed(TemporaryStep& folder, const std::filesystem::path& directory,
                     const SealedStep& sealed, const Retention& retention, const AskLease& ask);
 
-/// Of a step that is there as it is wanted: makes up for what an attempt that ended right behind
+/// Of a step that is there as it is wanted: makes up for what an attempt that ended right after
 /// the commit has not come to. Local. @throws UserError (cannot_write)
 void settle_step(const std::filesystem::path& directory, std::int64_t step,
                  std::string_view identity, std::string_view manifest_text, const AskLease& ask);

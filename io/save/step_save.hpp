@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "save/state_share.hpp"
+#include "save/checkpoint_shard_writer.hpp"
 #include "step/step_folder.hpp"
 
 #include <fourfold/comm/communicator.hpp>
@@ -29,7 +29,8 @@ class StepSave {
 
   /// Bytes that this rank writes.
   std::size_t own_bytes() const noexcept { return share_.own_bytes(); }
-  /// StateShare's: whether the pieces have yet to arrive, and waiting for them, on any thread.
+  /// CheckpointShardWriter's: whether the pieces have yet to arrive, and waiting for them, on any
+  /// thread.
   bool is_arriving() const noexcept { return share_.is_arriving(); }
   bool await_pieces() { return share_.await_pieces(); }
   /// Copies them; the pieces are not read any more. @pre memory for own_bytes()
@@ -56,7 +57,7 @@ class StepSave {
 
  private:
   const CheckpointStore& store_;
-  StateShare share_;
+  CheckpointShardWriter share_;
   std::optional<TemporaryStep> folder_;  ///< on rank 0
   std::filesystem::path temporary_;
 };

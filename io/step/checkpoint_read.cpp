@@ -207,7 +207,7 @@ Inspection inspect(const std::filesystem::path& step_directory) {
 Inspection inspect_for_all(const std::function<Inspection()>& look,
                            comm::Communicator& communicator) {
   Inspection found;
-  comm::first_rank_does(communicator, [&] { found = look(); });
+  comm::run_on_root(communicator, [&] { found = look(); });
   const std::string defect = comm::broadcast_text(communicator, found.defect.value_or(""), 0);
   return defect.empty() ? broadcast_inspection(std::move(found), 0, communicator)
                         : no_checkpoint(defect);

@@ -121,9 +121,9 @@ struct Result {
   }
 };
 
-/// Gives what is staged its memory. @return so many bytes behind it
-std::byte* place(std::span<Result> results, std::size_t bytes_behind, device::StreamRef stream) {
-  std::size_t bytes = bytes_behind;
+/// Gives what is staged its memory. @return so many bytes after it
+std::byte* place(std::span<Result> results, std::size_t bytes_after, device::StreamRef stream) {
+  std::size_t bytes = bytes_after;
   for (const Result& result : results) {
     bytes += result.bytes();
   }
@@ -201,9 +201,9 @@ bool vendor_attends(const AttentionShape& shape, ConstHeads q, ConstHeads k, Con
       return false;
     }
     const std::int64_t queries = shape.batch * shape.heads * shape.query_tokens;
-    std::byte* const behind =
+    std::byte* const after =
         place(results, static_cast<std::size_t>(merges ? queries : 0) * sizeof(float), stream);
-    part_lse_BNT = reinterpret_cast<float*>(behind);
+    part_lse_BNT = reinterpret_cast<float*>(after);
     call.out = result.made;
     call.lse_BNT = merges ? part_lse_BNT : lse_BNT;
   }

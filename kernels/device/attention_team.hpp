@@ -62,7 +62,7 @@ KOKKOS_FUNCTION RowsOfHead<T> rows_of_head(const AttentionShape& shape,
   return {static_cast<const T*>(x.data) + b * x.batch_stride + n * shape.head_dim, x.token_stride};
 }
 
-/// row[h] = factor * x[h], zero behind head_dim.
+/// row[h] = factor * x[h], zero after head_dim.
 template <int room, class T>
 KOKKOS_FUNCTION void load_row(const T* x, std::int64_t head_dim, float factor, float (&row)[room]) {
   for (int h = 0; h < room; ++h) {
@@ -86,7 +86,7 @@ KOKKOS_FUNCTION void store_row(const AttentionShape& shape, const Heads& x, std:
   }
 }
 
-/// tile[i][h] = x[first + i][h] for `tokens` rows, `room` floats apart, zero behind head_dim. The
+/// tile[i][h] = x[first + i][h] for `tokens` rows, `room` floats apart, zero after head_dim. The
 /// whole team.
 template <int room, class T>
 KOKKOS_FUNCTION void load_tile(const Team& team, const RowsOfHead<T>& x, std::int64_t first,

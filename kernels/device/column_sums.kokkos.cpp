@@ -66,7 +66,7 @@ struct SumRows {
     const std::int64_t begin = block * block_rows;
     const std::int64_t end = begin + block_rows < tokens ? begin + block_rows : tokens;
     for (std::int64_t t = begin + warp; t < end; t += rows_in_flight * warps) {
-      PackWords x[rows_in_flight];  // zeros behind the last row
+      PackWords x[rows_in_flight];  // zeros after the last row
       FOURFOLD_UNROLL
       for (int k = 0; k < rows_in_flight; ++k) {
         if (t + k * warps < end) {

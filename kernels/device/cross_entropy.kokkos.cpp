@@ -29,7 +29,7 @@ struct CrossEntropy {
       return;
     }
     const T* const row = with.logits_TV + t * with.columns;
-    const float target_logit = to_float(row[target]);  // before anyone writes: behind the barriers
+    const float target_logit = to_float(row[target]);  // before anyone writes: after the barriers
     const SoftmaxSum all = sum_logits<whole>(threads, row, with.vocabulary);
     threads.once([&] { with.loss_T[t] = std::log(all.sum) + (all.largest - target_logit); });
     if constexpr (with_gradient) {

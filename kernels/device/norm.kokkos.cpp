@@ -144,7 +144,7 @@ struct Norm {
     return statistics(sums[0], sums[1], count, with.epsilon);
   }
 
-  /// x -= its mean, as rounded; zeros behind the row stay. Returns that mean.
+  /// x -= its mean, as rounded; zeros after the row stay. Returns that mean.
   KOKKOS_FORCEINLINE_FUNCTION float take_off_mean(typename Row::Threads& threads,
                                                   float (&x)[packs][n], float count) const {
     float total[1] = {0};

@@ -43,7 +43,7 @@ struct NormBackward {
   struct Mine {
     PackWords dy[packs];
     PackWords x[packs];
-    PackWords dx[packs];  // as it was: a load behind the first store would wait for memory again
+    PackWords dx[packs];  // as it was: a load after the first store would wait for memory again
     float mean;
     float rstd;
   };
@@ -144,7 +144,7 @@ struct NormBackward {
           each_shared(shared, rank,
                       [&](float& slot, int s, int k, int i) { slot = total[s][k][i]; });
         }
-        team.team_barrier();  // what the warp wrote is read behind it
+        team.team_barrier();  // what the warp wrote is read after it
         if (team.team_rank() == warp - 1) {
           each_shared(shared, rank,
                       [&](float& slot, int s, int k, int i) { total[s][k][i] += slot; });

@@ -295,7 +295,7 @@ void ProductPlan::begin_measuring(const Product& product, const EpilogueKernels*
   SpareSums spare(timed, stream);
   refused_.assign(ways_.size(), false);
   rounds_.emplace(stream);
-  for (std::size_t round = 0; round < WayRounds::rounds; ++round) {
+  for (std::size_t round = 0; round < TimingRounds::rounds; ++round) {
     for (std::size_t way = 0; way < ways_.size(); ++way) {
       refused_[way] = refused_[way] || !enqueue(ways_[way].algorithm, timed, kernels, stream);
       rounds_->mark();

@@ -4,7 +4,7 @@
 
 #include "library.cublaslt.hpp"
 #include "product.hpp"
-#include "way_rounds.hpp"
+#include "timing_rounds.hpp"
 
 #include <cstddef>
 #include <mutex>
@@ -61,7 +61,7 @@ class ProductPlan {
   std::vector<Way> ways_;  // from here on guarded by the mutex
   std::size_t chosen_ = 0;
   bool is_settled_ = true;
-  std::optional<WayRounds> rounds_;
+  std::optional<TimingRounds> rounds_;
   std::vector<bool> refused_;
   /// Held by no call while it enqueues, which may wait for the device, but those that measure.
   mutable std::mutex mutex_;

@@ -38,7 +38,7 @@ struct SoftmaxSum {
   float sum;  ///< of exp(logit - largest); NaN where a logit is
 };
 
-/// The next packs of a thread's, from that at `first` on; those behind `end` are of no use.
+/// The next packs of a thread's, from that at `first` on; those after `end` are of no use.
 template <bool whole, class T>
 KOKKOS_FORCEINLINE_FUNCTION void load_ahead(const T* row, int first, int end,
                                             PackWords (&ahead)[packs_ahead]) {
@@ -70,7 +70,7 @@ KOKKOS_FORCEINLINE_FUNCTION void add_logits(const PackWords& pack, int valid, So
   all.sum += sum;
 }
 
-/// Of the first `vocabulary` logits of a row; the whole team. The team's barriers are behind all
+/// Of the first `vocabulary` logits of a row; the whole team. The team's barriers are after all
 /// its reads. @tparam whole  as in_packs says of whole rows
 template <bool whole, class T>
 KOKKOS_FORCEINLINE_FUNCTION SoftmaxSum sum_logits(SoftmaxThreads& threads, const T* row,

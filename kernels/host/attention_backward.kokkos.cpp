@@ -134,7 +134,7 @@ struct DifferentiateHead : AttentionGradients {
       add_query_panel(x, pair, row);
     }
     for (std::int64_t j = 0; j < pair.keys; j += tile_rows) {
-      // Rows before this one do not see key j or any behind it.
+      // Rows before this one do not see key j or any after it.
       const std::int64_t row =
           std::max<std::int64_t>(0, first_query(shape, pair.key + j) - pair.first);
       const std::int64_t rows = padded - row;

@@ -47,7 +47,7 @@ bool has_trained(const telemetry::ExitRecord& record) {
   return record.says_running || has_ended_well(record);
 }
 
-/// The end of an attempt behind whose begin `winner` has trained: this one was refused by its
+/// The end of an attempt after whose begin `winner` has trained: this one was refused by its
 /// lease, or has lost its own. What the launcher made of that may be anything.
 AttemptEnd overtaken(const BatchJob& winner, int launcher_code, double unix_s) {
   return {.unix_s = unix_s,

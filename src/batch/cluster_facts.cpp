@@ -50,7 +50,7 @@ std::vector<Partition> partitions_in(std::string_view text) {
 }
 
 /// The names in what `srun --mpi=list` prints: a line each, some Slurms put "srun: " in front, and
-/// versions of one kind stand behind a colon.
+/// versions of one kind stand after a colon.
 std::vector<std::string> offered_mpis(std::string_view text) {
   static const std::regex one(R"((?:srun: )?\s*([a-z0-9_]+))");
   static const std::regex several(

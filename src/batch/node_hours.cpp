@@ -29,20 +29,20 @@ std::int64_t kept_step(const RunAttempt& attempt, std::int64_t later) {
 /// When `step` was on disk, by the records of checkpoints and a straight line between them.
 double time_of(std::int64_t step, const RunAttempt& attempt) {
   StepTime before{attempt.from_step, attempt.began_unix_s};
-  StepTime behind{attempt.to_step, attempt.last_step_unix_s};
+  StepTime after{attempt.to_step, attempt.last_step_unix_s};
   for (const StepTime& saved : attempt.saved) {
     if (saved.step <= step && saved.step >= before.step) {
       before = saved;
-    } else if (saved.step > step && saved.step < behind.step) {
-      behind = saved;
+    } else if (saved.step > step && saved.step < after.step) {
+      after = saved;
     }
   }
-  if (behind.step <= before.step || before.step >= step) {
+  if (after.step <= before.step || before.step >= step) {
     return before.unix_s;
   }
   const double share =
-      static_cast<double>(step - before.step) / static_cast<double>(behind.step - before.step);
-  return before.unix_s + share * (behind.unix_s - before.unix_s);
+      static_cast<double>(step - before.step) / static_cast<double>(after.step - before.step);
+  return before.unix_s + share * (after.unix_s - before.unix_s);
 }
 
 /// From when to when an attempt had its nodes, and those that its job had longer, or less long.

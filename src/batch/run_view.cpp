@@ -95,7 +95,7 @@ telemetry::ExitRecord exit_of_now(telemetry::ExitRecord left, std::optional<doub
   return !is_of_earlier_job && (is_later || is_of_newest) ? left : telemetry::ExitRecord{};
 }
 
-/// The newest refusal, unless a start that was not refused began behind it, as a job or, in the
+/// The newest refusal, unless a start that was not refused began after it, as a job or, in the
 /// same allocation, by itself.
 std::optional<RefusedStart> last_refusal(const std::vector<RefusedStart>& refused,
                                          const RunAttempt* newest,

@@ -5,10 +5,10 @@
 #include "check.nccl.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/fatal_exit.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/rank_identity.hpp>
-#include <fourfold/base/sudden_end.hpp>
 
 #include <unistd.h>
 
@@ -214,7 +214,7 @@ void NcclCalls::watch() {
     }
     if (has_failed_ && since_failure() > for_the_watch_to_end_it + 5s) {
       // The rank's own thread is in a wait that ends no more.
-      tell_sudden_end(ExitCode::node_fault, failure());
+      tell_fatal_exit(ExitCode::node_fault, failure());
       if (rank_identity().end_all_ranks != nullptr) {
         rank_identity().end_all_ranks(ExitCode::node_fault);
       }

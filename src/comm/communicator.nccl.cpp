@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "communicator.nccl.hpp"
 
+#include "argument_checks.hpp"
 #include "byte_places.hpp"
 #include "check.nccl.hpp"
-#include "expectations.hpp"
 #include "message_lines.hpp"
 #include "split.hpp"
 
@@ -142,7 +142,7 @@ NcclCommunicator::NcclCommunicator(std::unique_ptr<Communicator> host, NcclHandl
   owned_host_ = std::move(host);
 }
 
-device::StreamRef NcclCommunicator::behind(device::StreamRef stream, Lane& lane) {
+device::StreamRef NcclCommunicator::after(device::StreamRef stream, Lane& lane) {
   lane.ready.record(stream);
   lane.ready.wait(lane.stream);
   return lane.stream;
@@ -165,7 +165,7 @@ Work NcclCommunicator::launch(const std::string& what, const Call& call, ncclCom
 
 Work NcclCommunicator::launch(const std::string& what, const Call& call, device::StreamRef stream,
                               const Enqueue& enqueue) {
-  const device::StreamRef lane = stream == device::StreamRef{} ? behind(stream, own_lane_) : stream;
+  const device::StreamRef lane = stream == device::StreamRef{} ? after(stream, own_lane_) : stream;
   return launch(what, call, comm_.get(), lane, stream, enqueue);
 }
 
@@ -356,7 +356,7 @@ Work NcclCommunicator::send(ConstTensorView data, int peer, int tag, device::Str
   Line& line = line_of({rank(), peer, tag});
   return launch(fmt::format("send(to {}, tag {})", peer, tag),
                 {Operation::send, bytes_of(data), peer, where}, line.comm.get(),
-                behind(stream, line.lane), stream, [&](ncclComm_t comm, cudaStream_t on) {
+                after(stream, line.lane), stream, [&](ncclComm_t comm, cudaStream_t on) {
                   calls_->check(comm, ncclSend(data.data(), data.bytes(), ncclUint8, 1, comm, on),
                                 "ncclSend");
                 });
@@ -368,7 +368,7 @@ Work NcclCommunicator::recv(TensorView data, int peer, int tag, device::StreamRe
   Line& line = line_of({peer, rank(), tag});
   return launch(fmt::format("recv(from {}, tag {})", peer, tag),
                 {Operation::recv, bytes_of(data), peer, where}, line.comm.get(),
-                behind(stream, line.lane), stream, [&](ncclComm_t comm, cudaStream_t on) {
+                after(stream, line.lane), stream, [&](ncclComm_t comm, cudaStream_t on) {
                   calls_->check(comm, ncclRecv(data.data(), data.bytes(), ncclUint8, 0, comm, on),
                                 "ncclRecv");
                 });

@@ -83,8 +83,8 @@ class NcclCommunicator : public Communicator {
   /// @param most_ctas  blocks of a device that its operations may take; 0: as NCCL likes
   NcclHandle split_off(int color, int key, const std::string& its_name, int most_ctas);
   Line& line_of(const MessageRoute& route);
-  /// @return the stream of `lane`, from here on behind the work on `stream`
-  static device::StreamRef behind(device::StreamRef stream, Lane& lane);
+  /// @return the stream of `lane`, from here on after the work on `stream`
+  static device::StreamRef after(device::StreamRef stream, Lane& lane);
   /// Runs `enqueue` between two marks on `lane`, which is behind the work on `stream`.
   Work launch(const std::string& what, const Call& call, ncclComm_t comm, device::StreamRef lane,
               device::StreamRef stream, const Enqueue& enqueue);

@@ -29,13 +29,13 @@ std::unique_ptr<Communicator> DeviceRanks::join(ThreadWorld& world,
                     "use a smaller mesh",
                     host->size(), most_device_ranks));
   }
-  std::shared_ptr<DeviceMeeting> meeting;
+  std::shared_ptr<DeviceRendezvous> meeting;
   {
     const std::scoped_lock lock(mutex_);
     if (!meeting_) {
       std::vector<int> everybody(host->size());
       std::iota(everybody.begin(), everybody.end(), 0);
-      meeting_ = std::make_shared<DeviceMeeting>(world, std::move(everybody));
+      meeting_ = std::make_shared<DeviceRendezvous>(world, std::move(everybody));
     }
     meeting = meeting_;
   }

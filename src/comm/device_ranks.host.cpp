@@ -4,7 +4,7 @@
 
 namespace fourfold::comm {
 
-class DeviceMeeting {};
+class DeviceRendezvous {};
 
 DeviceRanks::DeviceRanks() = default;
 DeviceRanks::~DeviceRanks() = default;

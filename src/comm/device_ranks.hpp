@@ -11,7 +11,7 @@
 
 namespace fourfold::comm {
 
-class DeviceMeeting;
+class DeviceRendezvous;
 
 /// Ranks that are threads, on one device.
 class DeviceRanks {
@@ -27,7 +27,7 @@ class DeviceRanks {
 
  private:
   mutable std::mutex mutex_;
-  mutable std::shared_ptr<DeviceMeeting> meeting_;
+  mutable std::shared_ptr<DeviceRendezvous> meeting_;
 };
 
 }  // namespace fourfold::comm

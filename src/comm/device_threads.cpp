@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device_threads.hpp"
 
+#include "argument_checks.hpp"
 #include "byte_places.hpp"
 #include "device_reduction.hpp"
-#include "expectations.hpp"
 #include "split.hpp"
 
 #include <fourfold/base/box.hpp>
@@ -74,7 +74,7 @@ class Ordered : public Work::Operation {
 class RoundMachine : public Machine {
  public:
   using Step = std::function<void(const std::vector<Seat>&, device::StreamRef)>;
-  RoundMachine(DeviceMeeting& meeting, std::shared_ptr<Round> round, int rank,
+  RoundMachine(DeviceRendezvous& meeting, std::shared_ptr<Round> round, int rank,
                std::vector<Step> steps, device::StreamRef stream)
       : meeting_(&meeting),
         round_(std::move(round)),
@@ -109,7 +109,7 @@ class RoundMachine : public Machine {
     meeting_->wake_all();
   }
 
-  DeviceMeeting* meeting_;
+  DeviceRendezvous* meeting_;
   std::shared_ptr<Round> round_;
   std::size_t rank_;
   std::vector<Step> steps_;
@@ -119,7 +119,7 @@ class RoundMachine : public Machine {
 
 class SendMachine : public Machine {
  public:
-  SendMachine(DeviceMeeting& meeting, std::shared_ptr<DeviceMessage> message)
+  SendMachine(DeviceRendezvous& meeting, std::shared_ptr<DeviceMessage> message)
       : meeting_(&meeting), message_(std::move(message)) {}
   bool advance() override {
     const std::scoped_lock lock(meeting_->mutex());
@@ -127,13 +127,13 @@ class SendMachine : public Machine {
   }
 
  private:
-  DeviceMeeting* meeting_;
+  DeviceRendezvous* meeting_;
   std::shared_ptr<DeviceMessage> message_;
 };
 
 class RecvMachine : public Machine {
  public:
-  RecvMachine(DeviceMeeting& meeting, std::shared_ptr<DeviceMessage> message,
+  RecvMachine(DeviceRendezvous& meeting, std::shared_ptr<DeviceMessage> message,
               device::Event may_write, TensorView target, device::StreamRef stream)
       : meeting_(&meeting),
         message_(std::move(message)),
@@ -157,7 +157,7 @@ class RecvMachine : public Machine {
   }
 
  private:
-  DeviceMeeting* meeting_;
+  DeviceRendezvous* meeting_;
   std::shared_ptr<DeviceMessage> message_;
   device::Event may_write_;
   TensorView target_;
@@ -166,7 +166,7 @@ class RecvMachine : public Machine {
 
 }  // namespace
 
-std::shared_ptr<Round> DeviceMeeting::round(std::uint64_t number) {
+std::shared_ptr<Round> DeviceRendezvous::round(std::uint64_t number) {
   std::shared_ptr<Round>& round = rounds_[number];
   if (!round) {
     round = std::make_shared<Round>(ranks());
@@ -178,7 +178,8 @@ std::shared_ptr<Round> DeviceMeeting::round(std::uint64_t number) {
   return result;
 }
 
-std::shared_ptr<DeviceMessage> DeviceMeeting::message(int from, int to, int tag, bool is_sender) {
+std::shared_ptr<DeviceMessage> DeviceRendezvous::message(int from, int to, int tag,
+                                                         bool is_sender) {
   Line& line = lines_[{from, to, tag}];
   auto& others = is_sender ? line.awaited : line.sent;
   auto& own = is_sender ? line.sent : line.awaited;
@@ -191,25 +192,25 @@ std::shared_ptr<DeviceMessage> DeviceMeeting::message(int from, int to, int tag,
   return own.back();
 }
 
-void DeviceMeeting::wake_all() {
+void DeviceRendezvous::wake_all() {
   for (const int rank : world_ranks_) {
     world_->progress(rank).bell().ring();
   }
 }
 
-std::shared_ptr<DeviceMeeting> DeviceMeeting::subgroup(std::int64_t serial, int leader,
-                                                       std::vector<int> world_ranks) {
+std::shared_ptr<DeviceRendezvous> DeviceRendezvous::subgroup(std::int64_t serial, int leader,
+                                                             std::vector<int> world_ranks) {
   const std::scoped_lock lock(mutex_);
-  std::shared_ptr<DeviceMeeting>& meeting = subgroups_[{serial, leader}];
+  std::shared_ptr<DeviceRendezvous>& meeting = subgroups_[{serial, leader}];
   if (!meeting) {
-    meeting = std::make_shared<DeviceMeeting>(*world_, std::move(world_ranks));
+    meeting = std::make_shared<DeviceRendezvous>(*world_, std::move(world_ranks));
   }
   return meeting;
 }
 
 DeviceThreadCommunicator::DeviceThreadCommunicator(std::unique_ptr<Communicator> host,
                                                    Progress& progress,
-                                                   std::shared_ptr<DeviceMeeting> meeting)
+                                                   std::shared_ptr<DeviceRendezvous> meeting)
     : host_(std::move(host)),
       progress_(&progress),
       meeting_(std::move(meeting)),

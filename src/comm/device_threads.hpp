@@ -60,9 +60,9 @@ struct DeviceMessage {
 };
 
 /// Where the ranks of one group meet.
-class DeviceMeeting {
+class DeviceRendezvous {
  public:
-  DeviceMeeting(ThreadWorld& world, std::vector<int> world_ranks)
+  DeviceRendezvous(ThreadWorld& world, std::vector<int> world_ranks)
       : world_(&world), world_ranks_(std::move(world_ranks)) {}
 
   std::mutex& mutex() noexcept { return mutex_; }
@@ -79,8 +79,8 @@ class DeviceMeeting {
 
   /// The meeting of the group that was made as number `serial` of this one and whose first member
   /// is `leader`, a rank of this one.
-  std::shared_ptr<DeviceMeeting> subgroup(std::int64_t serial, int leader,
-                                          std::vector<int> world_ranks);
+  std::shared_ptr<DeviceRendezvous> subgroup(std::int64_t serial, int leader,
+                                             std::vector<int> world_ranks);
 
  private:
   ThreadWorld* world_;
@@ -93,14 +93,14 @@ class DeviceMeeting {
     std::deque<std::shared_ptr<DeviceMessage>> awaited;
   };
   std::map<std::tuple<int, int, int>, Line> lines_;
-  std::map<std::pair<std::int64_t, int>, std::shared_ptr<DeviceMeeting>> subgroups_;
+  std::map<std::pair<std::int64_t, int>, std::shared_ptr<DeviceRendezvous>> subgroups_;
 };
 
 class DeviceThreadCommunicator : public Communicator {
  public:
   /// @param host  of the same ranks, for what is in host memory
   DeviceThreadCommunicator(std::unique_ptr<Communicator> host, Progress& progress,
-                           std::shared_ptr<DeviceMeeting> meeting);
+                           std::shared_ptr<DeviceRendezvous> meeting);
 
   int rank() const noexcept override { return host_->rank(); }
   int size() const noexcept override { return host_->size(); }
@@ -137,7 +137,7 @@ class DeviceThreadCommunicator : public Communicator {
 
   std::unique_ptr<Communicator> host_;
   Progress* progress_;
-  std::shared_ptr<DeviceMeeting> meeting_;
+  std::shared_ptr<DeviceRendezvous> meeting_;
   std::size_t group_;  ///< of the flight recorder
   device::Stream stream_{device::StreamPriority::high};
   std::uint64_t rounds_ = 0;

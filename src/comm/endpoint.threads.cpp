@@ -18,7 +18,7 @@ namespace {
 
 class ThreadBatch : public TransferBatch {
  public:
-  ThreadBatch(std::shared_ptr<ThreadChannel> channel, int rank, Bell& bell)
+  ThreadBatch(std::shared_ptr<ThreadChannel> channel, int rank, Notifier& bell)
       : channel_(std::move(channel)), rank_(rank) {
     countdown_.bell = &bell;
   }
@@ -81,7 +81,7 @@ class ThreadBatch : public TransferBatch {
 
 }  // namespace
 
-void Bell::ring() {
+void Notifier::ring() {
   {
     const std::scoped_lock lock(mutex_);
     ++rings_;
@@ -89,18 +89,18 @@ void Bell::ring() {
   rung_.notify_one();
 }
 
-std::uint64_t Bell::rings() const {
+std::uint64_t Notifier::rings() const {
   const std::scoped_lock lock(mutex_);
   return rings_;
 }
 
-void Bell::wait(std::uint64_t seen) {
+void Notifier::wait(std::uint64_t seen) {
   std::unique_lock lock(mutex_);
   rung_.wait(lock, [this, seen] { return rings_ != seen; });
 }
 
 void Countdown::finish_one() {
-  Bell* const ring_at_last = bell;
+  Notifier* const ring_at_last = bell;
   if (left.fetch_sub(1, std::memory_order_acq_rel) == 1) {
     ring_at_last->ring();
   }
@@ -196,7 +196,7 @@ namespace {
 
 class ThreadMemory : public SharedMemory {
  public:
-  ThreadMemory(std::shared_ptr<ThreadBlock> block, Bell& own)
+  ThreadMemory(std::shared_ptr<ThreadBlock> block, Notifier& own)
       : block_(std::move(block)), own_(own) {
     const std::scoped_lock lock(block_->mutex);
     block_->bells.push_back(&own);
@@ -206,7 +206,7 @@ class ThreadMemory : public SharedMemory {
   }
   /// All have joined by then, so the list is at rest.
   void wake_others() override {
-    for (Bell* bell : block_->bells) {
+    for (Notifier* bell : block_->bells) {
       if (bell != &own_) {
         bell->ring();
       }
@@ -221,7 +221,7 @@ class ThreadMemory : public SharedMemory {
 
  private:
   std::shared_ptr<ThreadBlock> block_;
-  Bell& own_;
+  Notifier& own_;
   std::unique_ptr<std::shared_ptr<ThreadBlock>> offered_;
 };
 

@@ -19,7 +19,7 @@
 namespace fourfold::comm {
 
 /// Wakes one rank's thread when a transfer of it may have ended.
-class Bell {
+class Notifier {
  public:
   void ring();
   std::uint64_t rings() const;
@@ -35,7 +35,7 @@ class Bell {
 /// The transfers of one batch that have not ended.
 struct Countdown {
   std::atomic<int> left = 0;
-  Bell* bell = nullptr;  ///< of the rank that posted them; rung by the last
+  Notifier* bell = nullptr;  ///< of the rank that posted them; rung by the last
 
   /// After this the countdown may be gone: whoever waits for zero destroys it.
   void finish_one();
@@ -76,7 +76,7 @@ class ThreadWorld;
 class ThreadProgress : public Progress {
  public:
   explicit ThreadProgress(ThreadWorld& world) : world_(world) {}
-  Bell& bell() noexcept { return bell_; }
+  Notifier& bell() noexcept { return bell_; }
 
  protected:
   std::uint64_t changes() override { return bell_.rings(); }
@@ -84,7 +84,7 @@ class ThreadProgress : public Progress {
 
  private:
   ThreadWorld& world_;
-  Bell bell_;
+  Notifier bell_;
 };
 
 /// The mailboxes of one group of ranks.
@@ -122,7 +122,7 @@ struct ThreadBlock {
   explicit ThreadBlock(std::size_t bytes) : memory(bytes, device::MemoryKind::host) {}
   device::Buffer memory;
   std::mutex mutex;  ///< of the bells, while ranks join
-  std::vector<Bell*> bells;
+  std::vector<Notifier*> bells;
 };
 
 class ThreadEndpoint : public Endpoint {

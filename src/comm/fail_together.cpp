@@ -116,7 +116,7 @@ void together(Communicator& communicator, const std::function<void()>& work) {
   agree(communicator, attempt(work));
 }
 
-void first_rank_does(Communicator& communicator, const std::function<void()>& work) {
+void run_on_root(Communicator& communicator, const std::function<void()>& work) {
   together(communicator, [&] {
     if (communicator.rank() == 0) {
       work();

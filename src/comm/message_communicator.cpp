@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "message_communicator.hpp"
 
-#include "agreement.hpp"
+#include "argument_checks.hpp"
 #include "byte_places.hpp"
 #include "collectives.hpp"
-#include "expectations.hpp"
+#include "cross_rank_checks.hpp"
 #include "reduction.hpp"
-#include "routed_reduction.hpp"
+#include "ring_tree_reduction.hpp"
 #include "shared_collectives.hpp"
 #include "split.hpp"
 
@@ -118,7 +118,7 @@ std::unique_ptr<Machine> MessageCommunicator::reduction_machine(TensorView data,
   if (algorithm() == Algorithm::ring || algorithm() == Algorithm::tree) {
     Route route =
         algorithm() == Algorithm::ring ? ring_route(rank(), size()) : tree_route(rank(), size());
-    return std::make_unique<RoutedReduction>(*endpoint_, tag, std::move(route), data, op);
+    return std::make_unique<RingTreeReduction>(*endpoint_, tag, std::move(route), data, op);
   }
   std::vector<std::int64_t> counts(size());
   for (int part = 0; part < size(); ++part) {

@@ -75,7 +75,7 @@ void crash_at_once() {
 }
 
 /// MPI_Abort asks the process manager, and waits for ever where that is gone: an srun that was told
-/// of a failed node has left its step behind.
+/// of a failed node has left its step after.
 void end_soon(ExitCode code) noexcept {
   try {
     std::thread([code] {
@@ -112,7 +112,7 @@ struct MpiRuntime::Impl {
   std::unique_ptr<MpiProgress> progress;
   std::unique_ptr<MessageCommunicator> world;
   std::unique_ptr<DeviceWorld> device_world;
-  std::unique_ptr<Watch> watch;  ///< ends before what it watches
+  std::unique_ptr<Watchdog> watch;  ///< ends before what it watches
   int exceptions_at_start = std::uncaught_exceptions();
 };
 
@@ -156,7 +156,7 @@ MpiRuntime::~MpiRuntime() {
   if (std::uncaught_exceptions() > impl_->exceptions_at_start && impl_->world->size() > 1) {
     // Others may be waiting in an operation: the program's main ends them. MPI stays as it is, and
     // nothing is freed that it might still write to.
-    Watch::announce_abort();
+    Watchdog::announce_abort();
     impl_->watch.reset();
     static_cast<void>(impl_.release());
     return;
@@ -193,8 +193,8 @@ void MpiRuntime::require_one_build(const std::string& build) const {
   }
 }
 
-void MpiRuntime::watch(WatchOptions options) {
-  impl_->watch = std::make_unique<Watch>(*impl_->world, impl_->host, std::move(options));
+void MpiRuntime::watch(WatchdogOptions options) {
+  impl_->watch = std::make_unique<Watchdog>(*impl_->world, impl_->host, std::move(options));
 }
 
 Communicator& MpiRuntime::device_world(const DeviceOptions& options) {
@@ -221,7 +221,7 @@ int MpiRuntime::ranks_on_host() const noexcept {
 }
 
 void MpiRuntime::abort(ExitCode code) noexcept {
-  Watch::announce_abort();
+  Watchdog::announce_abort();
   // A launcher forwards what ranks write; aborting at once can outrun the reason. And who hears the
   // announcement may have something to put back.
   std::this_thread::sleep_for(std::chrono::milliseconds(300));

@@ -46,12 +46,12 @@ Extent piece_of(const Extent& part, std::int64_t step, std::int64_t piece_bytes)
 }
 
 /// All ranks' data cut into parts, and each area into a place for a piece of every part.
-struct Dealing {
+struct SharedAllToAll {
   SharedWindow* window = nullptr;
   ChunkedReduction::Plan plan;
   std::int64_t piece_bytes = 0;
 
-  Dealing(SharedWindow& its_window, ChunkedReduction::Plan its_plan)
+  SharedAllToAll(SharedWindow& its_window, ChunkedReduction::Plan its_plan)
       : window(&its_window), plan(std::move(its_plan)) {
     constexpr std::int64_t line_bytes = 64;  // a multiple of every element's
     const std::int64_t area_bytes = SharedWindow::area_bytes(its_window.ranks());
@@ -149,7 +149,7 @@ std::unique_ptr<Machine> shared_all_reduce(SharedWindow& window, std::uint64_t t
   auto* const bytes = static_cast<std::byte*>(data.data());
   auto parts = extents_of(counts, static_cast<std::int64_t>(size_in_bytes(data.dtype())));
   std::byte* const result = bytes + parts[window.rank()].begin;
-  const Dealing dealing(window, {bytes, std::move(parts), result, bytes, data.dtype(), op});
+  const SharedAllToAll dealing(window, {bytes, std::move(parts), result, bytes, data.dtype(), op});
   return std::make_unique<SharedSteps>(
       window, turn,
       SharedSteps::Plan{
@@ -162,7 +162,7 @@ std::unique_ptr<Machine> shared_all_reduce(SharedWindow& window, std::uint64_t t
 
 std::unique_ptr<Machine> shared_reduce_scatter(SharedWindow& window, std::uint64_t turn,
                                                ChunkedReduction::Plan plan) {
-  const Dealing dealing(window, std::move(plan));
+  const SharedAllToAll dealing(window, std::move(plan));
   return std::make_unique<SharedSteps>(
       window, turn,
       SharedSteps::Plan{.steps = dealing.steps(),

@@ -25,7 +25,7 @@ std::optional<float> narrow(std::span<const float> values, DType dtype,
                             std::span<std::byte> elements);
 
 /// Element (i, j) of a matrix goes to (j, i): `rows` rows of `columns` elements, each row
-/// `source_pitch` elements behind the one before, to rows that are `target_pitch` apart.
+/// `source_pitch` elements after the one before, to rows that are `target_pitch` apart.
 struct Turned {
   std::int64_t rows = 0;
   std::int64_t columns = 0;

@@ -18,7 +18,7 @@ namespace fourfold::model {
 /// and where it lies on the host (StageShape::keeps_on_host), on a stream of its own, beside the
 /// computation. Where activations stay on the device, nothing here does anything.
 ///
-/// Whoever computes says so before and behind each pass of a block, and always gives the same
+/// Whoever computes says so before and after each pass of a block, and always gives the same
 /// stream. Two events per place order the two streams: the place was computed on, it was moved. The
 /// host only keeps books of what each place holds, which are right because both streams do what is
 /// enqueued in the order in which it is.

@@ -20,11 +20,12 @@ std::string prefix(int layer, const char* part) {
   return fmt::format("layers.{}.{}", layer, part);
 }
 
-Linear first_mlp_product(const Parameters& parameters, bool gated, int layer, Seams& seams) {
+Linear first_mlp_product(const Parameters& parameters, bool gated, int layer,
+                         ParallelHooks& hooks) {
   if (gated) {
-    return {parameters, {prefix(layer, "mlp.gate_proj"), prefix(layer, "mlp.up_proj")}, seams};
+    return {parameters, {prefix(layer, "mlp.gate_proj"), prefix(layer, "mlp.up_proj")}, hooks};
   }
-  return {parameters, {prefix(layer, "mlp.up_proj")}, seams};
+  return {parameters, {prefix(layer, "mlp.up_proj")}, hooks};
 }
 
 }  // namespace
@@ -34,16 +35,17 @@ TensorView partial_of(TensorView target_RD, const Pass& pass, const Scratch& scr
                                           : scratch.partial(pass.rows, target_RD.dim(1));
 }
 
-ConstTensorView gather_then_ahead(Seams& seams, ConstTensorView x_RD, ConstTensorView then_RD,
-                                  std::int64_t rows, device::StreamRef stream) {
-  const ConstTensorView all_TD = seams.gather_rows(x_RD, rows, stream);
+ConstTensorView gather_then_ahead(ParallelHooks& hooks, ConstTensorView x_RD,
+                                  ConstTensorView then_RD, std::int64_t rows,
+                                  device::StreamRef stream) {
+  const ConstTensorView all_TD = hooks.gather_rows(x_RD, rows, stream);
   if (then_RD) {
-    seams.gather_ahead(then_RD, rows, stream);
+    hooks.gather_ahead(then_RD, rows, stream);
   }
   return all_TD;
 }
 
-Block::Block(const StageShape& shape, int layer, const Parameters& parameters, Seams& seams)
+Block::Block(const StageShape& shape, int layer, const Parameters& parameters, ParallelHooks& hooks)
     : gated_(shape.config.feed_forward.gated),
       are_positions_rotary_(shape.config.positions.are_rotary()),
       remakes_(shape.options.recompute.kind == Recompute::Kind::selective),
@@ -54,12 +56,12 @@ Block::Block(const StageShape& shape, int layer, const Parameters& parameters, S
       qkv_(parameters,
            {prefix(layer, "attn.q_proj"), prefix(layer, "attn.k_proj"),
             prefix(layer, "attn.v_proj")},
-           seams),
-      out_(parameters, {prefix(layer, "attn.o_proj")}, seams),
+           hooks),
+      out_(parameters, {prefix(layer, "attn.o_proj")}, hooks),
       mlp_norm_(shape.config.norm, parameters, prefix(layer, "mlp_norm")),
-      up_(first_mlp_product(parameters, gated_, layer, seams)),
-      down_(parameters, {prefix(layer, "mlp.down_proj")}, seams),
-      seams_(seams) {
+      up_(first_mlp_product(parameters, gated_, layer, hooks)),
+      down_(parameters, {prefix(layer, "mlp.down_proj")}, hooks),
+      hooks_(hooks) {
   if (shape.config.attention.qk_norm) {
     const NormTraits traits{NormTraits::Kind::rms, shape.config.norm.epsilon};
     q_norm_.emplace(traits, parameters, prefix(layer, "attn.q_norm"));
@@ -194,8 +196,8 @@ void Block::rotate(const Fused<void*>& heads, const Pass& pass, ConstTensorView 
 void Block::branch(const Linear& product, ConstTensorView x, const Pass& pass,
                    const Scratch& scratch, TensorView y_RD, device::StreamRef stream) const {
   const TensorView partial = partial_of(y_RD, pass, scratch);
-  product.forward(x, partial, seams_.adds_once(), stream);
-  seams_.reduce_rows(partial, y_RD, stream);
+  product.forward(x, partial, hooks_.adds_once(), stream);
+  hooks_.reduce_rows(partial, y_RD, stream);
 }
 
 /// The other sum of a block goes to the next one's norm, whose weights may not be here yet.
@@ -213,7 +215,7 @@ void Block::add_attention(const Pass& pass, const BlockActivations& kept, const 
 }
 
 void Block::say_where() const {
-  if (ProductObserver* const observer = seams_.product_observer()) {
+  if (ProductObserver* const observer = hooks_.product_observer()) {
     observer->enter_attention(layer_);
   }
 }
@@ -223,7 +225,7 @@ void Block::attend(const Pass& pass, const BlockActivations& kept, const Scratch
   const auto inputs = attention_inputs(pass, kept, scratch, rotary_PH, stream);
   say_where();
   const std::int64_t row = kept.attended_NA.dim(1);
-  seams_.attention(attention_shape(pass), inputs.q, inputs.k, inputs.v,
+  hooks_.attention(attention_shape(pass), inputs.q, inputs.k, inputs.v,
                    {kept.attended_NA.data(), kept.attended_NA.dtype(), pass.tokens * row, row},
                    kept.lse_NM.as<float>(), stream);
 }
@@ -252,14 +254,14 @@ void Block::forward(const Pass& pass, const BlockActivations& kept, const Scratc
                     ConstTensorView rotary_PH, TensorView output_RD,
                     device::StreamRef stream) const {
   attn_norm_.forward(kept.input_RD, kept.attn_norm_RD, kept.attn_statistics, stream);
-  qkv_.forward(seams_.gather_rows(kept.attn_norm_RD, pass.rows, stream), kept.qkv_NQ, true, stream);
+  qkv_.forward(hooks_.gather_rows(kept.attn_norm_RD, pass.rows, stream), kept.qkv_NQ, true, stream);
   if (!q_norm_) {
     rotate(split(kept.qkv_NQ.data(), kept.qkv_NQ.dtype(), pass), pass, rotary_PH, false, stream);
   }
   attend(pass, kept, scratch, rotary_PH, stream);
   add_attention(pass, kept, scratch, stream);
 
-  up_and_activate(seams_.gather_rows(kept.mlp_norm_RD, pass.rows, stream), kept, stream);
+  up_and_activate(hooks_.gather_rows(kept.mlp_norm_RD, pass.rows, stream), kept, stream);
   if (output_RD) {
     branch(down_, kept.activated_NF, pass, scratch, output_RD, stream);
     pass.drop_and_add(mlp_dropout_site(layer_), output_RD, kept.middle_RD, output_RD, stream);
@@ -293,7 +295,7 @@ TensorView Block::norm_gradient(const Linear& product, ConstTensorView dy, const
   const TensorView summed = scratch.summed_RD.rows(0, pass.residual.count);
   const TensorView partial = partial_of(summed, pass, scratch);
   product.backward_input(dy, partial, scratch.sums, stream);
-  seams_.reduce_rows(partial, summed, stream);
+  hooks_.reduce_rows(partial, summed, stream);
   return summed;
 }
 
@@ -326,7 +328,7 @@ void Block::backward_mlp(const Pass& pass, const BlockActivations& kept,
                          device::StreamRef stream) const {
   const TensorView ddown_RD =
       branch_gradient(dresidual_RD, gradients.down_RD, mlp_dropout_site(layer_), pass, stream);
-  const ConstTensorView ddown = seams_.gather_rows(ddown_RD, pass.rows, stream);
+  const ConstTensorView ddown = hooks_.gather_rows(ddown_RD, pass.rows, stream);
   backward_down(ddown, kept, gradients, scratch, stream);
   if (when == WeightGradients::now) {
     down_.backward_weight(kept.activated_NF, ddown, stream);
@@ -336,11 +338,11 @@ void Block::backward_mlp(const Pass& pass, const BlockActivations& kept,
     kernels::swiglu_backward(gradients.activated_NF, kept.up_NU, dup, stream);
   }
   if (when == WeightGradients::now) {
-    seams_.gather_ahead(kept.mlp_norm_RD, pass.rows, stream);
+    hooks_.gather_ahead(kept.mlp_norm_RD, pass.rows, stream);
   }
   const TensorView dnorm_RD = norm_gradient(up_, dup, pass, scratch, stream);
   if (when == WeightGradients::now) {
-    up_.backward_weight(seams_.gather_rows(kept.mlp_norm_RD, pass.rows, stream), dup, stream);
+    up_.backward_weight(hooks_.gather_rows(kept.mlp_norm_RD, pass.rows, stream), dup, stream);
   }
   mlp_norm_.backward(dnorm_RD, kept.middle_RD, kept.mlp_statistics, dresidual_RD, stream);
 }
@@ -351,7 +353,7 @@ void Block::backward_attention(const Pass& pass, const BlockActivations& kept,
                                WeightGradients when, device::StreamRef stream) const {
   const TensorView dout_RD =
       branch_gradient(dresidual_RD, gradients.out_RD, attention_dropout_site(layer_), pass, stream);
-  const ConstTensorView dout = seams_.gather_rows(dout_RD, pass.rows, stream);
+  const ConstTensorView dout = hooks_.gather_rows(dout_RD, pass.rows, stream);
   const TensorView dattended = scratch.partial(pass.rows, kept.attended_NA.dim(1));
   out_.backward_input(dout, dattended, scratch.sums, stream);
   if (when == WeightGradients::now) {
@@ -360,17 +362,17 @@ void Block::backward_attention(const Pass& pass, const BlockActivations& kept,
   const auto inputs = attention_inputs(pass, kept, scratch, rotary_PH, stream);
   const auto dqkv = split(gradients.qkv_NQ.data(), gradients.qkv_NQ.dtype(), pass);
   say_where();
-  seams_.attention_backward(attention_shape(pass), inputs.q, inputs.k, inputs.v,
+  hooks_.attention_backward(attention_shape(pass), inputs.q, inputs.k, inputs.v,
                             attended(kept.attended_NA, pass), attended(dattended, pass),
                             kept.lse_NM.as<float>(), scratch.delta_NM.as<float>(), dqkv.q, dqkv.k,
                             dqkv.v, stream);
   backward_inputs(pass, kept, scratch, rotary_PH, dqkv, stream);
   if (when == WeightGradients::now) {
-    seams_.gather_ahead(kept.attn_norm_RD, pass.rows, stream);
+    hooks_.gather_ahead(kept.attn_norm_RD, pass.rows, stream);
   }
   const TensorView dnorm_RD = norm_gradient(qkv_, gradients.qkv_NQ, pass, scratch, stream);
   if (when == WeightGradients::now) {
-    qkv_.backward_weight(seams_.gather_rows(kept.attn_norm_RD, pass.rows, stream), gradients.qkv_NQ,
+    qkv_.backward_weight(hooks_.gather_rows(kept.attn_norm_RD, pass.rows, stream), gradients.qkv_NQ,
                          stream);
   }
   attn_norm_.backward(dnorm_RD, kept.input_RD, kept.attn_statistics, dresidual_RD, stream);
@@ -380,7 +382,7 @@ void Block::backward_weight(const BlockActivations& kept, const ProductGradients
                             ConstTensorView next_RD, device::StreamRef stream) const {
   const std::int64_t rows = kept.qkv_NQ.dim(0);
   const auto gather = [&](ConstTensorView x_RD, ConstTensorView then_RD) {
-    return gather_then_ahead(seams_, x_RD, then_RD, rows, stream);
+    return gather_then_ahead(hooks_, x_RD, then_RD, rows, stream);
   };
   const ConstTensorView ddown = gather(gradients.down_RD, kept.mlp_norm_RD);
   down_.backward_weight(kept.activated_NF, ddown, stream);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The two ends of a model: embeddings in front of the blocks, norm, head and loss behind them.
+/// The two ends of a model: embeddings in front of the blocks, norm, head and loss after them.
 #include "units.hpp"
 
 #include <fourfold/base/contract.hpp>
@@ -12,11 +12,11 @@
 
 namespace fourfold::model {
 
-Embedding::Embedding(const StageShape& shape, const Parameters& parameters, Seams& seams)
+Embedding::Embedding(const StageShape& shape, const Parameters& parameters, ParallelHooks& hooks)
     : token_(&parameters.at(token_embedding_name)),
       position_(parameters.find("embedding.position.weight")),
       layers_(shape.config.layers),
-      seams_(seams) {
+      hooks_(hooks) {
   FOURFOLD_EXPECT((position_ == nullptr) == shape.config.positions.are_rotary());
   token_tiles_ = tiles_of(parameters, token_->flat, shape.config.hidden);
   if (position_ != nullptr) {
@@ -26,7 +26,7 @@ Embedding::Embedding(const StageShape& shape, const Parameters& parameters, Seam
 
 void Embedding::look_up(const Pass& pass, TensorView partial_ND, device::StreamRef stream) const {
   ConstTensorView positions;
-  if (position_ != nullptr && seams_.adds_once()) {
+  if (position_ != nullptr && hooks_.adds_once()) {
     positions = position_->weight;
   }
   kernels::embedding(pass.token_N, token_->weight, token_->box.offset[0], positions,
@@ -36,12 +36,12 @@ void Embedding::look_up(const Pass& pass, TensorView partial_ND, device::StreamR
 void Embedding::look_up_in_tiles(const Pass& pass, TensorView partial_ND,
                                  device::StreamRef stream) const {
   device::zero(partial_ND.data(), partial_ND.bytes(), stream);
-  for_each_tile(token_tiles_, Order::forward, seams_, stream, [&](const Tile& tile) {
+  for_each_tile(token_tiles_, Order::forward, hooks_, stream, [&](const Tile& tile) {
     kernels::embedding_add(pass.token_N, tile.weight_OI, token_->box.offset[0] + tile.rows.begin,
                            partial_ND, stream);
   });
-  if (seams_.adds_once()) {
-    for_each_tile(position_tiles_, Order::forward, seams_, stream, [&](const Tile& tile) {
+  if (hooks_.adds_once()) {
+    for_each_tile(position_tiles_, Order::forward, hooks_, stream, [&](const Tile& tile) {
       kernels::embedding_add(pass.position_N, tile.weight_OI, tile.rows.begin, partial_ND, stream);
     });
   }
@@ -55,7 +55,7 @@ void Embedding::forward(const Pass& pass, const Scratch& scratch, TensorView y_R
   } else {
     look_up_in_tiles(pass, partial, stream);
   }
-  seams_.reduce_rows(partial, y_RD, stream);
+  hooks_.reduce_rows(partial, y_RD, stream);
   if (pass.drops()) {
     pass.drop_and_add(embedding_dropout_site(layers_), y_RD, {}, y_RD, stream);
   }
@@ -69,30 +69,30 @@ void Embedding::backward_input(const Pass& pass, TensorView dy_RD, device::Strea
 
 void Embedding::backward_weight(const Pass& pass, ConstTensorView dy_RD,
                                 device::StreamRef stream) const {
-  const ConstTensorView dy_ND = seams_.gather_rows(dy_RD, pass.rows, stream);
+  const ConstTensorView dy_ND = hooks_.gather_rows(dy_RD, pass.rows, stream);
   if (token_tiles_.empty()) {
     kernels::embedding_backward(pass.token_N, dy_ND, token_->box.offset[0], token_->gradient,
                                 pass.position_N,
                                 position_ != nullptr ? position_->gradient : TensorView{}, stream);
     return;
   }
-  for_each_tile_gradient(position_tiles_, seams_, stream, [&](const Tile& tile) {
+  for_each_tile_gradient(position_tiles_, hooks_, stream, [&](const Tile& tile) {
     kernels::embedding_backward(pass.position_N, dy_ND, tile.rows.begin, tile.gradient_OI, {}, {},
                                 stream);
   });
-  for_each_tile_gradient(token_tiles_, seams_, stream, [&](const Tile& tile) {
+  for_each_tile_gradient(token_tiles_, hooks_, stream, [&](const Tile& tile) {
     kernels::embedding_backward(pass.token_N, dy_ND, token_->box.offset[0] + tile.rows.begin,
                                 tile.gradient_OI, {}, {}, stream);
   });
 }
 
-Head::Head(const StageShape& shape, const Parameters& parameters, Seams& seams)
+Head::Head(const StageShape& shape, const Parameters& parameters, ParallelHooks& hooks)
     : norm_(shape.config.norm, parameters, "final_norm"),
-      product_(parameters, {shape.config.tie_embeddings ? "embedding.token" : "lm_head"}, seams),
+      product_(parameters, {shape.config.tie_embeddings ? "embedding.token" : "lm_head"}, hooks),
       part_{shape.sizes.vocab_rows.begin, shape.config.vocab},
       rows_(shape.rows()),
       chunk_rows_(shape.chunk_rows()),
-      seams_(seams) {
+      hooks_(hooks) {
   FOURFOLD_EXPECT(product_.out_features() == shape.sizes.vocab_rows.count);
 }
 
@@ -106,17 +106,17 @@ void Head::forward(const Pass& pass, ConstTensorView residual_RD, const HeadActi
   FOURFOLD_EXPECT(residual_RD.dim(0) == pass.residual.count);
   FOURFOLD_EXPECT(kept.logits_CV.dim(0) == pass.rows);
   normalise(residual_RD, kept, stream);
-  product_.forward(seams_.gather_rows(kept.norm_RD, pass.rows, stream), kept.logits_CV, true,
+  product_.forward(hooks_.gather_rows(kept.norm_RD, pass.rows, stream), kept.logits_CV, true,
                    stream);
 }
 
 void Head::loss(const Pass& pass, const HeadActivations& kept, std::optional<float> gradient_scale,
                 device::StreamRef stream) const {
-  seams_.cross_entropy(part_, kept.logits_CV, pass.target_N, kept.loss_N, gradient_scale, stream);
+  hooks_.cross_entropy(part_, kept.logits_CV, pass.target_N, kept.loss_N, gradient_scale, stream);
 }
 
 void Head::begin_weight(const HeadActivations& kept, device::StreamRef stream) const {
-  seams_.gather_ahead(kept.norm_RD, kept.logits_CV.dim(0), stream);
+  hooks_.gather_ahead(kept.norm_RD, kept.logits_CV.dim(0), stream);
 }
 
 TensorView Head::norm_gradient(const Pass& pass, const Scratch& scratch) const {
@@ -127,7 +127,7 @@ void Head::backward_norm(const Pass& pass, ConstTensorView residual_RD, const He
                          const Scratch& scratch, TensorView dresidual_RD,
                          device::StreamRef stream) const {
   const TensorView summed = scratch.summed_RD.rows(0, pass.residual.count);
-  seams_.reduce_rows(norm_gradient(pass, scratch), summed, stream);
+  hooks_.reduce_rows(norm_gradient(pass, scratch), summed, stream);
   device::zero(dresidual_RD.data(), dresidual_RD.bytes(), stream);
   norm_.backward(summed, residual_RD, kept.statistics, dresidual_RD, stream);
 }
@@ -142,14 +142,14 @@ void Head::backward_input(const Pass& pass, ConstTensorView residual_RD,
 void Head::backward_weight(const HeadActivations& kept, ConstTensorView next_RD,
                            device::StreamRef stream) const {
   const std::int64_t rows = kept.logits_CV.dim(0);
-  const ConstTensorView norm = gather_then_ahead(seams_, kept.norm_RD, next_RD, rows, stream);
+  const ConstTensorView norm = gather_then_ahead(hooks_, kept.norm_RD, next_RD, rows, stream);
   product_.backward_weight(norm, kept.logits_CV, stream);
 }
 
 template <class Use>
 void Head::for_each_chunk(const Pass& pass, const HeadActivations& kept, device::StreamRef stream,
                           const Use& use) const {
-  const ConstTensorView norm_ND = seams_.gather_rows(kept.norm_RD, pass.rows, stream);
+  const ConstTensorView norm_ND = hooks_.gather_rows(kept.norm_RD, pass.rows, stream);
   for (std::int64_t begin = 0; begin < rows_; begin += chunk_rows_) {
     const Range rows{begin, std::min(chunk_rows_, pass.rows - begin)};
     if (rows.count <= 0) {  // of an evaluation's last batch, which is smaller on some ranks
@@ -166,7 +166,7 @@ void Head::for_each_chunk(const Pass& pass, const HeadActivations& kept, device:
 void Head::chunk_loss(const Chunk& chunk, const Pass& pass, const HeadActivations& kept,
                       std::optional<float> gradient_scale, device::StreamRef stream) const {
   const auto [begin, count] = chunk.rows;
-  seams_.cross_entropy(part_, chunk.logits_CV, pass.target_N.rows(begin, count),
+  hooks_.cross_entropy(part_, chunk.logits_CV, pass.target_N.rows(begin, count),
                        kept.loss_N.rows(begin, count), gradient_scale, stream);
 }
 

@@ -11,10 +11,10 @@
 namespace fourfold::model {
 
 Linear::Linear(const Parameters& parameters, std::initializer_list<std::string> prefixes,
-               Seams& seams)
+               ParallelHooks& hooks)
     : weight_(&parameters.at(*prefixes.begin() + ".weight")),
       bias_(parameters.find(*prefixes.begin() + ".bias")),
-      seams_(&seams) {
+      hooks_(&hooks) {
   const std::int64_t in_features = weight_->box.extent[1];
   for (const std::string& prefix : prefixes) {
     const Parameter& part = parameters.at(prefix + ".weight");
@@ -59,7 +59,7 @@ void Linear::forward(ConstTensorView x_NI, TensorView y_NO, bool with_bias,
          [&] { kernels::linear(x_NI, product.right, product.bias_O, y_NO, stream); });
     return;
   }
-  for_each_tile(tiles_, Order::forward, *seams_, stream, [&](const Tile& tile) {
+  for_each_tile(tiles_, Order::forward, *hooks_, stream, [&](const Tile& tile) {
     const LinearProduct product{.left = x_NI,
                                 .right = tile.weight_OI,
                                 .result = y_NO,
@@ -88,7 +88,7 @@ void Linear::forward_gelu(ConstTensorView x_NI, TensorView pre_NO, TensorView y_
 }
 
 void Linear::forward_nothing(device::StreamRef stream) const {
-  for_each_tile(tiles_, Order::forward, *seams_, stream, [](const Tile& /*tile*/) {});
+  for_each_tile(tiles_, Order::forward, *hooks_, stream, [](const Tile& /*tile*/) {});
 }
 
 void Linear::backward_input(ConstTensorView dy_NO, TensorView dx_NI, TensorView sums,
@@ -105,7 +105,7 @@ void Linear::backward_input(ConstTensorView dy_NO, TensorView dx_NI, TensorView 
   }
   const bool narrow = dx_NI.dtype() != DType::f32;
   product.result = narrow ? sums.rows(0, dx_NI.elements()).reshape(dx_NI.shape()) : dx_NI;
-  for_each_tile(tiles_, Order::backward, *seams_, stream, [&](const Tile& tile) {
+  for_each_tile(tiles_, Order::backward, *hooks_, stream, [&](const Tile& tile) {
     product.right = tile.weight_OI;
     product.first = tile.rows.begin;
     make(product, stream, [&] {
@@ -150,7 +150,7 @@ void Linear::backward_weight(ConstTensorView x_NI, ConstTensorView dy_NO,
     });
     return;
   }
-  for_each_tile_gradient(tiles_, *seams_, stream, [&](const Tile& tile) {
+  for_each_tile_gradient(tiles_, *hooks_, stream, [&](const Tile& tile) {
     product.result = tile.gradient_OI;
     product.first = tile.rows.begin;
     product.sums_O = bias_gradient(tile.rows);

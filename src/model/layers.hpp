@@ -19,14 +19,15 @@
 
 namespace fourfold::model {
 
-/// y = x w^T + b, where w is one parameter or several that lie one behind the other and are read as
-/// one matrix (q, k and v; gate and up). In tiles, each pass asks the seams for one after the
+/// y = x w^T + b, where w is one parameter or several that lie one after the other and are read as
+/// one matrix (q, k and v; gate and up). In tiles, each pass asks the hooks for one after the
 /// other; else the weights are in place for the whole pass, and whoever calls has asked for them.
 class Linear {
  public:
   /// @param prefixes  "layers.0.attn.q_proj", ...: names without ".weight", in memory order
-  /// @param seams     borrowed
-  Linear(const Parameters& parameters, std::initializer_list<std::string> prefixes, Seams& seams);
+  /// @param hooks     borrowed
+  Linear(const Parameters& parameters, std::initializer_list<std::string> prefixes,
+         ParallelHooks& hooks);
 
   std::int64_t out_features() const noexcept { return out_features_; }
   int unit() const noexcept { return weight_->spec.unit; }
@@ -60,14 +61,14 @@ class Linear {
   template <class Make>
   void make(LinearProduct product, device::StreamRef stream, const Make& product_of) const {
     product.layer = name_;
-    make_observed(seams_->product_observer(), product, stream, product_of);
+    make_observed(hooks_->product_observer(), product, stream, product_of);
   }
 
   const Parameter* weight_;          // the first of them
   const Parameter* bias_ = nullptr;  // likewise
   std::int64_t out_features_ = 0;
   std::vector<Tile> tiles_;
-  Seams* seams_;
+  ParallelHooks* hooks_;
   std::string name_;  ///< of all of them: "layers.0.attn.q_proj/k_proj/v_proj"
 };
 

@@ -170,10 +170,10 @@ std::vector<ParameterSpec> parameter_table(const Architecture& config) {
 std::vector<ParameterSpec> parameter_table(const Architecture& config,
                                            std::span<const Units> held) {
   const int head = all_units(config).end - 1;
-  int behind = 0;
+  int after = 0;
   for (const Units& units : held) {
-    FOURFOLD_EXPECT(behind <= units.begin && units.begin < units.end && units.end <= head + 1);
-    behind = units.end;
+    FOURFOLD_EXPECT(after <= units.begin && units.begin < units.end && units.end <= head + 1);
+    after = units.end;
   }
   const auto holds = [&](int unit) {
     return std::ranges::any_of(held, [&](const Units& units) { return units.contains(unit); });

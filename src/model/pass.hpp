@@ -34,7 +34,7 @@ struct Pass {
                      device::StreamRef stream) const;
 };
 
-/// Places of dropout: 2 * layer behind attention, one more behind the mlp, the embedding after all
+/// Places of dropout: 2 * layer after attention, one more after the mlp, the embedding after all
 /// blocks, so that the numbers do not depend on which stage holds what.
 inline std::uint64_t attention_dropout_site(int layer) {
   return 2 * static_cast<std::uint64_t>(layer);

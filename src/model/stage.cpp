@@ -36,8 +36,9 @@ bool in_tiles(const Parameters& parameters) {
 }  // namespace
 
 struct Stage::Impl {
-  Impl(const Architecture& config_in, Units units, const Parameters& parameters, Seams& seams_in,
-       device::Arena& arena, const StageOptions& options, device::Arena* host);
+  Impl(const Architecture& config_in, Units units, const Parameters& parameters,
+       ParallelHooks& hooks_in, device::Arena& arena, const StageOptions& options,
+       device::Arena* host);
 
   void fill_rotary_table() const;
   SlotMemory& slot(int index) {
@@ -50,9 +51,9 @@ struct Stage::Impl {
   /// Runs `body` while the weights of `unit` are in place.
   template <class Body>
   void with_weights(int unit, device::StreamRef stream, Body body) {
-    seams.weights_needed(unit, stream);
+    hooks.weights_needed(unit, stream);
     body();
-    seams.weights_done(unit, stream);
+    hooks.weights_done(unit, stream);
   }
   /// Likewise for the head, whose product may read a tied embedding.
   template <class Body>
@@ -65,7 +66,7 @@ struct Stage::Impl {
       }
     });
   }
-  /// What the forward pass needs behind block `i` - 1, and the backward pass in front of block
+  /// What the forward pass needs after block `i` - 1, and the backward pass in front of block
   /// `i`, is begun beside what is computed now.
   void ahead_forward(std::size_t i);
   void ahead_backward(std::size_t i);
@@ -93,7 +94,7 @@ struct Stage::Impl {
 
   Architecture config;
   StageShape shape;
-  Seams& seams;
+  ParallelHooks& hooks;
   StageMemory memory;
   ActivationTraffic traffic;
   std::optional<Embedding> embedding;
@@ -103,7 +104,7 @@ struct Stage::Impl {
 };
 
 Stage::Impl::Impl(const Architecture& config_in, Units units, const Parameters& parameters,
-                  Seams& seams_in, device::Arena& arena, const StageOptions& options,
+                  ParallelHooks& hooks_in, device::Arena& arena, const StageOptions& options,
                   device::Arena* host)
     : config(config_in),
       shape{config,
@@ -111,8 +112,8 @@ Stage::Impl::Impl(const Architecture& config_in, Units units, const Parameters& 
             local_sizes(config, parameters),
             parameters.compute_dtype(),
             options,
-            seams_in.residual_rows(options.sequences * options.tokens).count},
-      seams(seams_in),
+            hooks_in.residual_rows(options.sequences * options.tokens).count},
+      hooks(hooks_in),
       passes(options.slots) {
   validate_for_device(config);
   FOURFOLD_EXPECT(0 <= units.begin && units.begin < units.end &&
@@ -130,13 +131,13 @@ Stage::Impl::Impl(const Architecture& config_in, Units units, const Parameters& 
     fill_rotary_table();
   }
   if (shape.has_embedding()) {
-    embedding.emplace(shape, parameters, seams);
+    embedding.emplace(shape, parameters, hooks);
   }
   for (int unit = shape.blocks().begin; unit < shape.blocks().end; ++unit) {
-    blocks.emplace_back(shape, unit - 1, parameters, seams);
+    blocks.emplace_back(shape, unit - 1, parameters, hooks);
   }
   if (shape.has_head()) {
-    head.emplace(shape, parameters, seams);
+    head.emplace(shape, parameters, hooks);
   }
 }
 
@@ -157,7 +158,7 @@ Pass Stage::Impl::begin(int index, const Batch& batch, bool drops, device::Strea
   pass.tokens = batch.tokens;
   pass.deterministic_attention = shape.options.deterministic_attention;
   pass.rows = batch.sequences * batch.tokens;
-  pass.residual = seams.residual_rows(pass.rows);
+  pass.residual = hooks.residual_rows(pass.rows);
   FOURFOLD_EXPECT(pass.residual.count <= shape.residual_rows);
   const auto keep = [&](TensorView own, ConstTensorView given) {
     if (!own || !given) {
@@ -210,9 +211,9 @@ void Stage::Impl::forward_to_output(int index, bool keep, device::StreamRef stre
 
 void Stage::Impl::ahead_forward(std::size_t i) {
   if (i < blocks.size()) {
-    seams.weights_ahead(block_unit(i));
+    hooks.weights_ahead(block_unit(i));
   } else if (head) {
-    seams.weights_ahead(head->product_unit());
+    hooks.weights_ahead(head->product_unit());
   }
 }
 
@@ -220,7 +221,7 @@ void Stage::Impl::ahead_backward(std::size_t i) {
   if (i > 0) {
     const Recompute& recompute = shape.options.recompute;
     const bool again = recompute.runs_group_again(i - 1, blocks.size());
-    seams.weights_ahead(block_unit(again ? recompute.group_begin(i - 1) : i - 1));
+    hooks.weights_ahead(block_unit(again ? recompute.group_begin(i - 1) : i - 1));
   }
 }
 
@@ -235,13 +236,13 @@ void Stage::Impl::backward_block(int index, std::size_t i, WeightGradients when,
   traffic.before_backward(index, i, now, stream);
   for (std::size_t j = recompute.group_begin(i); again && j < i; ++j) {
     with_weights(block_unit(j), stream, [&] {
-      seams.weights_ahead(block_unit(j + 1));
+      hooks.weights_ahead(block_unit(j + 1));
       traffic.before_again(j, stream);
       forward_block(index, j, residual(index, j + 1), stream);
     });
   }
   if (when == WeightGradients::now) {
-    seams.gradients_needed(block_unit(i), stream);
+    hooks.gradients_needed(block_unit(i), stream);
   }
   with_weights(block_unit(i), stream, [&] {
     ahead_backward(i);
@@ -319,13 +320,13 @@ void Stage::Impl::backward_head_in_chunks(int index, Gradients state, device::St
   const Pass& now = pass(index);
   const TensorView residual = output(index).rows(0, now.residual.count);
   const TensorView dresidual = slot(index).dresidual_RD.rows(0, now.residual.count);
-  seams.gradients_needed(head->product_unit(), stream);
+  hooks.gradients_needed(head->product_unit(), stream);
   with_head_weights(stream, [&] {
     ahead_backward(blocks.size());
     head->backward_in_chunks(now, residual, slot(index).head.cut(now), memory.scratch, dresidual,
                              stream);
   });
-  seams.gradients_ready(shape.head_unit(), state, stream);
+  hooks.gradients_ready(shape.head_unit(), state, stream);
 }
 
 void Stage::Impl::backward(int index, WeightGradients when, Gradients state,
@@ -345,7 +346,7 @@ void Stage::Impl::backward(int index, WeightGradients when, Gradients state,
   for (std::size_t i = blocks.size(); i-- > 0;) {
     backward_block(index, i, when, stream);
     if (when == WeightGradients::now) {
-      seams.gradients_ready(block_unit(i), state, stream);
+      hooks.gradients_ready(block_unit(i), state, stream);
     }
   }
   if (embedding) {
@@ -375,16 +376,16 @@ void Stage::Impl::backward_weight(int index, Gradients state, device::StreamRef 
     const device::Range range = shape.range_of(shape.head_unit());
     head_weight(index, state, first_gathered_by(blocks.size()), stream);
   } else if (head && state == Gradients::complete) {  // its gradients came with those of inputs
-    seams.gradients_ready(shape.head_unit(), state, stream);
+    hooks.gradients_ready(shape.head_unit(), state, stream);
   }
   for (std::size_t i = blocks.size(); i-- > 0;) {
     const device::Range range = shape.range_of(block_unit(i));
-    seams.gradients_needed(block_unit(i), stream);
+    hooks.gradients_needed(block_unit(i), stream);
     traffic.before_weight(index, i, now, stream);
     blocks[i].backward_weight(mine.blocks[i].cut(now), mine.gradients[i].cut(now),
                               first_gathered_by(i), stream);
     traffic.after_weight(i, stream);
-    seams.gradients_ready(block_unit(i), state, stream);
+    hooks.gradients_ready(block_unit(i), state, stream);
   }
   if (embedding) {
     const device::Range range = shape.range_of(0);
@@ -394,21 +395,22 @@ void Stage::Impl::backward_weight(int index, Gradients state, device::StreamRef 
 
 void Stage::Impl::head_weight(int index, Gradients state, ConstTensorView next_RD,
                               device::StreamRef stream) {
-  seams.gradients_needed(head->product_unit(), stream);
+  hooks.gradients_needed(head->product_unit(), stream);
   head->backward_weight(slot(index).head.cut(pass(index)), next_RD, stream);
-  seams.gradients_ready(shape.head_unit(), state, stream);
+  hooks.gradients_ready(shape.head_unit(), state, stream);
 }
 
 void Stage::Impl::embedding_weight(int index, Gradients state, device::StreamRef stream) {
   const Pass& now = pass(index);
-  seams.gradients_needed(0, stream);
+  hooks.gradients_needed(0, stream);
   embedding->backward_weight(now, slot(index).dresidual_RD.rows(0, now.residual.count), stream);
-  seams.gradients_ready(0, state, stream);
+  hooks.gradients_ready(0, state, stream);
 }
 
-Stage::Stage(const Architecture& config, Units units, const Parameters& parameters, Seams& seams,
-             device::Arena& arena, const StageOptions& options, device::Arena* host)
-    : impl_(std::make_unique<Impl>(config, units, parameters, seams, arena, options, host)) {}
+Stage::Stage(const Architecture& config, Units units, const Parameters& parameters,
+             ParallelHooks& hooks, device::Arena& arena, const StageOptions& options,
+             device::Arena* host)
+    : impl_(std::make_unique<Impl>(config, units, parameters, hooks, arena, options, host)) {}
 Stage::~Stage() = default;
 Stage::Stage(Stage&&) noexcept = default;
 Stage& Stage::operator=(Stage&&) noexcept = default;
@@ -424,7 +426,7 @@ bool Stage::finds_loss_backward() const noexcept {
 }
 
 std::int64_t Stage::residual_rows(const Batch& batch) const {
-  return impl_->seams.residual_rows(batch.sequences * batch.tokens).count;
+  return impl_->hooks.residual_rows(batch.sequences * batch.tokens).count;
 }
 
 void Stage::forward_train(int slot, const Batch& batch, float gradient_scale,

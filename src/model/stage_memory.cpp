@@ -128,7 +128,7 @@ class Planner {
     }
   }
 
-  /// One per block and one behind; two that take turns when nothing is kept.
+  /// One per block and one after; two that take turns when nothing is kept.
   std::vector<TensorView> residuals() {
     std::vector<TensorView> result;
     for (std::size_t i = 0; i <= blocks(); ++i) {

@@ -73,7 +73,7 @@ struct BlockActivations {
   NormStatistics attn_statistics;
   TensorView qkv_NQ;
   TensorView attended_NA;
-  TensorView lse_NM;     ///< f32; in the order of Seams::attention
+  TensorView lse_NM;     ///< f32; in the order of ParallelHooks::attention
   TensorView middle_RD;  ///< residual stream between attention and mlp
   TensorView mlp_norm_RD;
   NormStatistics mlp_statistics;
@@ -144,7 +144,7 @@ struct Scratch {
   TensorView summed_RD;   ///< the same memory as partial when R = N
   TensorView delta_NM;    ///< f32
   TensorView sums;        ///< f32, of input gradients in 16 bits that tiles add up to; or absent
-  /// qk_norm: queries of one block, or keys, as the product makes them, [N, A]; behind the norm and
+  /// qk_norm: queries of one block, or keys, as the product makes them, [N, A]; after the norm and
   /// turned, first all queries, then all keys; f32 per query head, then per key head. Else absent.
   TensorView plain;
   TensorView normed;
@@ -166,7 +166,7 @@ struct SlotMemory {
   TensorView target_N;
   TensorView position_N;
   TensorView sample_N;
-  /// In front of each block, and behind the last. Inside a group of blocks: shared by all groups.
+  /// In front of each block, and after the last. Inside a group of blocks: shared by all groups.
   std::vector<TensorView> residual_RD;
   TensorView dresidual_RD;
   std::vector<BlockActivations> blocks;

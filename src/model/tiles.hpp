@@ -8,8 +8,8 @@
 #include <fourfold/base/box.hpp>
 #include <fourfold/base/tensor_view.hpp>
 #include <fourfold/device/stream.hpp>
+#include <fourfold/model/parallel_hooks.hpp>
 #include <fourfold/model/parameters.hpp>
-#include <fourfold/model/seams.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -37,31 +37,31 @@ enum class Order : std::uint8_t { forward, backward };
 /// Calls use(tile) for each tile while its weights are in place, and those of the next on their
 /// way.
 template <class Use>
-void for_each_tile(std::span<const Tile> tiles, Order order, Seams& seams, device::StreamRef stream,
-                   const Use& use) {
+void for_each_tile(std::span<const Tile> tiles, Order order, ParallelHooks& hooks,
+                   device::StreamRef stream, const Use& use) {
   const std::size_t count = tiles.size();
   const auto nth = [&](std::size_t i) -> const Tile& {
     return tiles[order == Order::forward ? i : count - 1 - i];
   };
   for (std::size_t i = 0; i < count; ++i) {
     const Tile& tile = nth(i);
-    seams.weights_needed(tile.part, stream);
+    hooks.weights_needed(tile.part, stream);
     if (i + 1 < count) {
-      seams.weights_ahead(nth(i + 1).part);
+      hooks.weights_ahead(nth(i + 1).part);
     }
     use(tile);
-    seams.weights_done(tile.part, stream);
+    hooks.weights_done(tile.part, stream);
   }
 }
 
 /// Calls add(tile) for each tile, from the last, to add to its gradient.
 template <class Add>
-void for_each_tile_gradient(std::span<const Tile> tiles, Seams& seams, device::StreamRef stream,
-                            const Add& add) {
+void for_each_tile_gradient(std::span<const Tile> tiles, ParallelHooks& hooks,
+                            device::StreamRef stream, const Add& add) {
   for (std::size_t i = tiles.size(); i-- > 0;) {
-    seams.gradients_needed(tiles[i].part, stream);
+    hooks.gradients_needed(tiles[i].part, stream);
     add(tiles[i]);
-    seams.gradients_ready(tiles[i].part, Gradients::partial, stream);
+    hooks.gradients_ready(tiles[i].part, Gradients::partial, stream);
   }
 }
 

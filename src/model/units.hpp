@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// The three kinds of units that a stage is made of. They own no memory and keep no state between
-/// calls: activations and scratch come with each call. All of them meet other ranks through Seams
-/// only.
+/// calls: activations and scratch come with each call. All of them meet other ranks through
+/// ParallelHooks only.
 #pragma once
 
 #include "layers.hpp"
@@ -12,7 +12,7 @@
 
 #include <fourfold/kernels/attention.hpp>
 #include <fourfold/kernels/copy_heads.hpp>
-#include <fourfold/model/seams.hpp>
+#include <fourfold/model/parallel_hooks.hpp>
 
 #include <array>
 #include <cstdint>
@@ -24,15 +24,16 @@ namespace fourfold::model {
 /// When the weight gradients of a unit are added: by backward itself, or later by backward_weight.
 enum class WeightGradients : std::uint8_t { now, later };
 
-/// All rows of x; those of `then` (may be absent) are begun behind it, to be asked for next.
+/// All rows of x; those of `then` (may be absent) are begun after it, to be asked for next.
 /// Valid until then.
-ConstTensorView gather_then_ahead(Seams& seams, ConstTensorView x_RD, ConstTensorView then_RD,
-                                  std::int64_t rows, device::StreamRef stream);
+ConstTensorView gather_then_ahead(ParallelHooks& hooks, ConstTensorView x_RD,
+                                  ConstTensorView then_RD, std::int64_t rows,
+                                  device::StreamRef stream);
 
 /// Token embedding, and learned positions where a model has them.
 class Embedding {
  public:
-  Embedding(const StageShape& shape, const Parameters& parameters, Seams& seams);
+  Embedding(const StageShape& shape, const Parameters& parameters, ParallelHooks& hooks);
 
   /// y = dropout(token rows + position rows)
   void forward(const Pass& pass, const Scratch& scratch, TensorView y_RD,
@@ -51,15 +52,15 @@ class Embedding {
   std::vector<Tile> token_tiles_;
   std::vector<Tile> position_tiles_;
   std::int64_t layers_;
-  Seams& seams_;
+  ParallelHooks& hooks_;
 };
 
 /// One pre-norm transformer block: x += attention(norm(x)); x += mlp(norm(x)).
 class Block {
  public:
-  Block(const StageShape& shape, int layer, const Parameters& parameters, Seams& seams);
+  Block(const StageShape& shape, int layer, const Parameters& parameters, ParallelHooks& hooks);
 
-  /// @param output_RD  residual stream behind the block, not an activation of this block; absent:
+  /// @param output_RD  residual stream after the block, not an activation of this block; absent:
   ///   the pass is for the activations, and ends with the last of them
   void forward(const Pass& pass, const BlockActivations& kept, const Scratch& scratch,
                ConstTensorView rotary_PH, TensorView output_RD, device::StreamRef stream) const;
@@ -68,7 +69,7 @@ class Block {
   void remake(const Pass& pass, const BlockActivations& kept, const Scratch& scratch,
               ConstTensorView rotary_PH, device::StreamRef stream) const;
 
-  /// dresidual: gradient behind the block in, in front of it out. Uses up kept.up_NU (swiglu).
+  /// dresidual: gradient after the block in, in front of it out. Uses up kept.up_NU (swiglu).
   void backward(const Pass& pass, const BlockActivations& kept, const ProductGradients& gradients,
                 const Scratch& scratch, ConstTensorView rotary_PH, TensorView dresidual_RD,
                 WeightGradients when, device::StreamRef stream) const;
@@ -125,13 +126,13 @@ class Block {
   /// y = sum over ranks of x w^T: what both branches add to the residual stream.
   void branch(const Linear& product, ConstTensorView x, const Pass& pass, const Scratch& scratch,
               TensorView y_RD, device::StreamRef stream) const;
-  /// The residual stream behind attention, and its norm.
+  /// The residual stream after attention, and its norm.
   void add_attention(const Pass& pass, const BlockActivations& kept, const Scratch& scratch,
                      device::StreamRef stream) const;
   /// The gradient of a branch's end: dresidual itself, or in `kept` when that is a tensor.
   TensorView branch_gradient(TensorView dresidual_RD, TensorView kept, std::uint64_t dropout_site,
                              const Pass& pass, device::StreamRef stream) const;
-  /// Gradient of the norm's output behind a column-split product.
+  /// Gradient of the norm's output after a column-split product.
   TensorView norm_gradient(const Linear& product, ConstTensorView dy, const Pass& pass,
                            const Scratch& scratch, device::StreamRef stream) const;
 
@@ -163,7 +164,7 @@ class Block {
   Norm mlp_norm_;
   Linear up_;
   Linear down_;
-  Seams& seams_;
+  ParallelHooks& hooks_;
 };
 
 /// Final norm, language-model head, loss. Either with the logits of all rows, which stay from the
@@ -172,7 +173,7 @@ class Block {
 /// so that no product is made twice.
 class Head {
  public:
-  Head(const StageShape& shape, const Parameters& parameters, Seams& seams);
+  Head(const StageShape& shape, const Parameters& parameters, ParallelHooks& hooks);
 
   /// The unit whose weights the product reads: the head's own, or 0 when tied on the same rank.
   int product_unit() const noexcept { return product_.unit(); }
@@ -231,7 +232,7 @@ class Head {
   VocabularyPart part_;
   std::int64_t rows_;  ///< of a full batch
   std::int64_t chunk_rows_;
-  Seams& seams_;
+  ParallelHooks& hooks_;
 };
 
 /// Where a product with all `rows` writes what ranks then sum into `target_RD`.

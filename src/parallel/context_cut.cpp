@@ -15,7 +15,7 @@ namespace fourfold::parallel {
 namespace {
 
 constexpr std::array own_keys{ChunkProduct{0, {0, 1}, true}, ChunkProduct{1, {0, 2}, true}};
-/// Of a lower position: its first chunk lies in front of both chunks here, its second behind them.
+/// Of a lower position: its first chunk lies in front of both chunks here, its second after them.
 constexpr std::array keys_of_lower{ChunkProduct{0, {0, 1}, false}, ChunkProduct{1, {0, 1}, false}};
 /// Of a higher position: both of its chunks lie between the two here.
 constexpr std::array keys_of_higher{ChunkProduct{1, {0, 2}, false}};

@@ -30,9 +30,9 @@ std::vector<comm::MessageRoute> routes_of(const schedule::Schedule& schedule) {
   std::vector<comm::MessageRoute> routes;
   for (int rank = 0; rank < schedule.stages; ++rank) {
     for (int chunk = 0; chunk < schedule.chunks; ++chunk) {
-      if (const auto behind = schedule.next_peer(rank, chunk)) {
-        routes.push_back({rank, behind->rank, activation_tag});
-        routes.push_back({behind->rank, rank, gradient_tag});
+      if (const auto after = schedule.next_peer(rank, chunk)) {
+        routes.push_back({rank, after->rank, activation_tag});
+        routes.push_back({after->rank, rank, gradient_tag});
       }
     }
   }
@@ -59,9 +59,9 @@ struct Pipeline::Step {
 };
 
 Pipeline::Pipeline(const model::Architecture& config, const schedule::StageLayout& layout,
-                   comm::Communicator& pp, const model::Parameters& parameters, model::Seams& seams,
-                   device::Arena& arena, model::StageOptions options, device::Arena* host,
-                   GraphsOf graphs)
+                   comm::Communicator& pp, const model::Parameters& parameters,
+                   model::ParallelHooks& hooks, device::Arena& arena, model::StageOptions options,
+                   device::Arena* host, GraphsOf graphs)
     : schedule_(&layout.schedule), pp_(&pp), graphs_of_(graphs) {
   FOURFOLD_EXPECT(schedule_->stages == pp.size());
   pp.expect_messages(routes_of(*schedule_));
@@ -69,7 +69,7 @@ Pipeline::Pipeline(const model::Architecture& config, const schedule::StageLayou
                                                   : model::StageOptions::Backward::fused;
   for (const model::Units& units : layout.chunks_of(pp.rank())) {
     options.slots = schedule_->slots(pp.rank(), static_cast<int>(stages_.size()));
-    stages_.emplace_back(config, units, parameters, seams, arena, options, host);
+    stages_.emplace_back(config, units, parameters, hooks, arena, options, host);
   }
   if (graphs_of_ != GraphsOf::none) {
     FOURFOLD_EXPECT(device::has_own_memory && pp.size() == 1 && stages_.size() == 1);
@@ -309,9 +309,9 @@ void Pipeline::forward_evaluate(const model::Batch& batch, device::StreamRef str
       pp_->recv(rows(now, now.input(0), batch), before->rank, activation_tag, stream).wait(stream);
     }
     now.forward_evaluate(0, batch, stream);
-    const auto behind = schedule_->next_peer(rank, chunk);
-    if (behind) {
-      sent = pp_->send(rows(now, now.output(0), batch), behind->rank, activation_tag, stream);
+    const auto after = schedule_->next_peer(rank, chunk);
+    if (after) {
+      sent = pp_->send(rows(now, now.output(0), batch), after->rank, activation_tag, stream);
     }
   }
   sent.wait(stream);

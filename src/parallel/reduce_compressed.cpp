@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "bucket_sum.hpp"
-#include "coded_sum.hpp"
-#include "low_rank_sum.hpp"
+#include "bucket_reducer.hpp"
+#include "power_sgd_reducer.hpp"
+#include "quantized_reducer.hpp"
 #include "reduction_order.hpp"
 
 #include <fourfold/base/contract.hpp>
@@ -41,7 +41,7 @@ class CompressedReduction : public GradientReduction {
 
  private:
   struct Bucket {
-    std::unique_ptr<BucketSum> sum;
+    std::unique_ptr<BucketReducer> sum;
     std::size_t segment;
     std::size_t ready_after;  ///< so many units are complete
   };
@@ -65,7 +65,7 @@ class CompressedReduction : public GradientReduction {
   device::Event produced_;
   device::Event summed_;
   std::vector<Bucket> buckets_;
-  std::vector<CodedSum*> coded_;  ///< of the buckets, in their order
+  std::vector<QuantizedReducer*> coded_;  ///< of the buckets, in their order
   FinishingOrder order_;
   std::size_t started_ = 0;
   std::size_t summed_buckets_ = 0;  ///< of those that are started, from the first
@@ -155,8 +155,9 @@ void CompressedReduction::add_low_rank(std::size_t segment, std::span<const Matr
     }
   }
   if (!matrices.empty()) {
-    buckets_.push_back({std::make_unique<LowRankSum>(plan_, options_, matrices, *errors_, arena),
-                        segment, ready_after});
+    buckets_.push_back(
+        {std::make_unique<PowerSgdReducer>(plan_, options_, matrices, *errors_, arena), segment,
+         ready_after});
   }
 }
 
@@ -165,7 +166,7 @@ void CompressedReduction::add_coded(std::size_t segment, Range flat, std::size_t
                                            ? kernels::GradientCodec::bf16
                                            : kernels::GradientCodec::int8;
   for_each_bucket(flat, plan_.bucket_bytes, [&](Range piece) {
-    auto sum = std::make_unique<CodedSum>(plan_, codec, *errors_, segment, piece);
+    auto sum = std::make_unique<QuantizedReducer>(plan_, codec, *errors_, segment, piece);
     coded_.push_back(sum.get());
     buckets_.push_back({std::move(sum), segment, ready_after});
   });
@@ -174,7 +175,7 @@ void CompressedReduction::add_coded(std::size_t segment, Range flat, std::size_t
 void CompressedReduction::add_plain(std::size_t segment, Range flat, std::size_t ready_after) {
   for_each_bucket(flat, plan_.bucket_bytes, [&](Range piece) {
     buckets_.push_back(
-        {std::make_unique<PlainSum>(PieceSum(plan_, segment, piece)), segment, ready_after});
+        {std::make_unique<PlainSum>(PieceReducer(plan_, segment, piece)), segment, ready_after});
   });
 }
 
@@ -182,7 +183,7 @@ void CompressedReduction::add_plain(std::size_t segment, Range flat, std::size_t
 void CompressedReduction::share_wire_memory(device::Arena& arena) {
   std::int64_t outgoing = 0;
   std::int64_t incoming = 0;
-  for (const CodedSum* sum : coded_) {
+  for (const QuantizedReducer* sum : coded_) {
     outgoing = std::max(outgoing, sum->outgoing_bytes());
     incoming = std::max(incoming, sum->incoming_bytes());
   }

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "piece_sum.hpp"
+#include "piece_reducer.hpp"
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/device/buffer.hpp>
@@ -38,7 +38,7 @@ class MicroBatchReduction : public GradientReduction {
     Part part = Segment::every_unit;  ///< that has it
     bool written = false;             ///< since its gradients were last given away
     std::vector<Leaving> leaving;
-    TensorView arriving;  ///< parts of the sums, one segment behind the other
+    TensorView arriving;  ///< parts of the sums, one segment after the other
   };
   Buffer& buffer_of(Part part) {
     return buffers_[plan_.parameters->gradient_memory().buffer_of(part)];
@@ -57,7 +57,7 @@ class MicroBatchReduction : public GradientReduction {
   device::Event produced_;
   std::array<Buffer, FlatMemory::buffers> buffers_;
   std::vector<bool> begun_;               ///< by segment: the share has something of this step
-  std::vector<PieceSum> vectors_;         ///< one, or none
+  std::vector<PieceReducer> vectors_;     ///< one, or none
   std::vector<comm::Work> replica_sums_;  ///< by segment
 };
 
@@ -91,13 +91,13 @@ MicroBatchReduction::MicroBatchReduction(const ReductionPlan& plan, device::Aren
 }
 
 std::int64_t MicroBatchReduction::share_of(std::size_t segment) const {
-  const ParameterShare::Run* const run = plan_.share->find(segment);
+  const ParameterShard::Run* const run = plan_.share->find(segment);
   return run == nullptr ? 0 : run->flat.count;
 }
 
 void MicroBatchReduction::begin_step(device::StreamRef stream) {
   std::fill(begun_.begin(), begun_.end(), false);
-  for (const PieceSum& sum : vectors_) {
+  for (const PieceReducer& sum : vectors_) {
     const TensorView memory = plan_.parameters->gradient_memory().at(sum.flat());
     device::zero(memory.data(), memory.bytes(), stream);
   }
@@ -160,7 +160,7 @@ void MicroBatchReduction::give_away(Buffer& buffer, device::StreamRef stream) {
 void MicroBatchReduction::complete(Buffer& buffer, device::StreamRef stream) {
   for (Leaving& leaving : buffer.leaving) {
     leaving.work.wait(stream);
-    const ParameterShare::Run* const run = plan_.share->find(leaving.segment);
+    const ParameterShard::Run* const run = plan_.share->find(leaving.segment);
     if (run == nullptr) {
       continue;
     }
@@ -186,7 +186,7 @@ void MicroBatchReduction::finish(device::StreamRef stream) {
       give_away(buffer, stream);
     }
   }
-  for (PieceSum& sum : vectors_) {
+  for (PieceReducer& sum : vectors_) {
     produced_.record(stream);
     produced_.wait(communication_);
     sum.start(communication_);
@@ -197,13 +197,13 @@ void MicroBatchReduction::finish(device::StreamRef stream) {
   if (plan_.replicas->size() > 1) {
     produced_.record(stream);
     produced_.wait(communication_);
-    for (const ParameterShare::Run& run : plan_.share->runs()) {
+    for (const ParameterShard::Run& run : plan_.share->runs()) {
       if (!run.vectors) {
         replica_sums_[run.segment] =
             plan_.replicas->all_reduce(run.gradient, comm::ReduceOp::sum, communication_);
       }
     }
-    for (PieceSum& sum : vectors_) {
+    for (PieceReducer& sum : vectors_) {
       sum.reach_replicas(communication_);
     }
   }
@@ -213,7 +213,7 @@ void MicroBatchReduction::wait(std::size_t segment, device::StreamRef stream) {
   replica_sums_[segment].wait(stream);
   replica_sums_[segment] = comm::Work{};
   const Range flat = plan_.parameters->layout().segments[segment].flat;
-  for (PieceSum& sum : vectors_) {
+  for (PieceReducer& sum : vectors_) {
     if (sum.flat() == flat) {
       sum.wait(stream);
     }

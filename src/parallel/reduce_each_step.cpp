@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "piece_sum.hpp"
+#include "piece_reducer.hpp"
 #include "reduction_order.hpp"
 
 #include <fourfold/base/contract.hpp>
@@ -25,7 +25,7 @@ class StepReduction : public GradientReduction {
  private:
   /// A piece of the gradients, and how many units must be complete before it starts.
   struct Bucket {
-    PieceSum sum;
+    PieceReducer sum;
     std::size_t ready_after;
   };
   bool sharded() const noexcept { return plan_.layout->ranks() > 1; }
@@ -36,7 +36,7 @@ class StepReduction : public GradientReduction {
   /// The replicas' sums of all buckets before `end` begin, in one order on all ranks.
   void reach_replicas(std::size_t end);
 
-  /// A bucket goes on to the replicas before the one so many behind it starts, whatever has arrived
+  /// A bucket goes on to the replicas before the one so many after it starts, whatever has arrived
   /// by then: ranks begin all collectives in the same order, and none waits for the last one.
   static constexpr std::size_t buckets_in_group = 2;
 
@@ -73,7 +73,7 @@ void StepReduction::add(std::size_t segment, Range range, std::size_t ready_afte
 
 void StepReduction::append(std::size_t segment, Range range, std::size_t ready_after) {
   for_each_bucket(range, plan_.bucket_bytes, [&](Range piece) {
-    buckets_.push_back({PieceSum(plan_, segment, piece), ready_after});
+    buckets_.push_back({PieceReducer(plan_, segment, piece), ready_after});
   });
 }
 

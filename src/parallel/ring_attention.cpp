@@ -30,12 +30,12 @@ class RingLink {
   /// Collective over `ring`; blocks. @param ring, communication  borrowed
   RingLink(comm::Communicator& ring, device::StreamRef communication, int tag);
 
-  /// Sends `here` and fills `arriving` with what the previous rank sends, behind all that is on
+  /// Sends `here` and fills `arriving` with what the previous rank sends, after all that is on
   /// `stream` now. Both must stay as they are until finish().
   void start(ConstTensorView here, TensorView arriving, device::StreamRef stream);
   /// Moves on what is in flight: a host transport does only when somebody looks.
   void look();
-  /// Orders `stream` behind the arrival.
+  /// Orders `stream` after the arrival.
   void finish(device::StreamRef stream);
 
  private:

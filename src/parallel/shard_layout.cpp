@@ -27,11 +27,11 @@ std::vector<std::int64_t> ShardLayout::cut(Range segment) const {
   std::vector<std::int64_t> cuts{segment.begin};
   for (int rank = 1; rank < ranks_; ++rank) {
     const std::int64_t even = even_part(segment.count, ranks_, rank).begin + segment.begin;
-    const auto behind = std::ranges::upper_bound(
+    const auto after = std::ranges::upper_bound(
         placed_, even, {}, [](const Placed& placed) { return placed.flat.begin; });
     std::int64_t border = segment.begin;
-    if (behind != placed_.begin()) {
-      const Placed& hit = *std::prev(behind);
+    if (after != placed_.begin()) {
+      const Placed& hit = *std::prev(after);
       const std::int64_t row = hit.flat.count / hit.box.extent[0];
       const std::int64_t rows =
           std::min(hit.box.extent[0], (even - hit.flat.begin + row / 2) / row);

@@ -10,7 +10,7 @@ using model::Part;
 using model::Segment;
 
 WeightGathering::WeightGathering(comm::Communicator& group, const model::Parameters& parameters,
-                                 const ParameterShare& share, const ShardLayout& layout)
+                                 const ParameterShard& share, const ShardLayout& layout)
     : group_(&group),
       parameters_(&parameters),
       share_(&share),
@@ -32,7 +32,7 @@ bool WeightGathering::is_in_turn(std::size_t segment) const {
 comm::Work WeightGathering::gather(std::size_t segment) {
   const Range flat = parameters_->layout().segments[segment].flat;
   const TensorView all = parameters_->weight_memory().at(flat);
-  const ParameterShare::Run* const run = share_->find(segment);
+  const ParameterShard::Run* const run = share_->find(segment);
   const ConstTensorView mine = run == nullptr ? ConstTensorView(all.rows(0, 0)) : run->weight;
   return group_->all_gather(mine, all, layout_->counts(segment, flat), communication_);
 }

@@ -37,10 +37,10 @@ ShardLayout make_layout(const model::Parameters& parameters, int ranks) {
   return {table, boxes, parameters.layout(), ranks};
 }
 
-ParameterShare make_share(const model::Parameters& parameters, const ShardLayout& layout, int index,
+ParameterShard make_share(const model::Parameters& parameters, const ShardLayout& layout, int index,
                           const ZeroOptions& zero, device::Arena& arena, device::Arena& state) {
   if (is_whole(zero)) {
-    return ParameterShare(parameters);
+    return ParameterShard(parameters);
   }
   return {parameters,
           layout,

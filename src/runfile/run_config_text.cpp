@@ -102,7 +102,7 @@ std::string choices(const RunKey& key) {
   return words.empty() ? "" : fmt::format(" One of {}.", fmt::join(words, ", "));
 }
 
-/// Breaks `text` at spaces into lines of at most `width` characters, each behind `indent`.
+/// Breaks `text` at spaces into lines of at most `width` characters, each after `indent`.
 std::string wrapped(const std::string& text, std::size_t width, const std::string& indent) {
   std::string out;
   std::string line;

@@ -40,7 +40,7 @@ const char* compute_defect(const Schedule& schedule, int rank, const Action& act
     }
     if (earlier && !table[*earlier][action.micro_batch].forward) {
       return "comes before the forward of the chunk before it, which lies on the same rank; move "
-             "it behind that";
+             "it after that";
     }
     mine.forward = true;
     return nullptr;
@@ -52,11 +52,11 @@ const char* compute_defect(const Schedule& schedule, int rank, const Action& act
       return "is done twice; remove one of them";
     }
     if (!mine.forward) {
-      return "comes before its forward; move it behind that";
+      return "comes before its forward; move it after that";
     }
     if (later && !table[*later][action.micro_batch].input) {
-      return "comes before the backward of the chunk behind it, which lies on the same rank; move "
-             "it behind that";
+      return "comes before the backward of the chunk after it, which lies on the same rank; move "
+             "it after that";
     }
     mine.input = true;
   }
@@ -64,7 +64,7 @@ const char* compute_defect(const Schedule& schedule, int rank, const Action& act
     return "is done twice; remove one of them";
   }
   if (does_weight && !mine.input) {
-    return "comes before the input half of this backward; move it behind that, or write B for both";
+    return "comes before the input half of this backward; move it after that, or write B for both";
   }
   mine.weight = mine.weight || does_weight;
   return nullptr;

@@ -110,8 +110,8 @@ class Reader {
     read_comment(trimmed(line.substr(comment).substr(has_comment ? 1 : 0)), comment);
     line = line.substr(0, comment);
     if (trimmed(line).empty()) {
-      const bool behind_ranks = !has_comment && !schedule_.ranks.empty();
-      first_empty_ = first_empty_ == 0 && behind_ranks ? line_ : first_empty_;
+      const bool after_ranks = !has_comment && !schedule_.ranks.empty();
+      first_empty_ = first_empty_ == 0 && after_ranks ? line_ : first_empty_;
       return;
     }
     if (first_empty_ != 0) {
@@ -182,7 +182,7 @@ class Reader {
 
   std::string_view file_name_;
   int line_ = 0;
-  int first_empty_ = 0;  ///< line without a rank behind the first rank's; 0: none
+  int first_empty_ = 0;  ///< line without a rank after the first rank's; 0: none
   Schedule schedule_;
   CellTable cells_;
   std::string highest_micro_batch_;

@@ -74,7 +74,7 @@ std::optional<Action> send_of(const Schedule& schedule, int rank, Action action)
   return std::nullopt;
 }
 
-/// Whether the receive of the action behind `before` may be posted ahead of `before`: not when that
+/// Whether the receive of the action after `before` may be posted ahead of `before`: not when that
 /// one frees the slot, or is the forward that takes it.
 bool may_pass(const Action& receive, const Action& before) {
   return before.chunk != receive.chunk || before.slot != receive.slot;

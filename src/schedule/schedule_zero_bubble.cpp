@@ -27,7 +27,7 @@ std::vector<Action> zero_bubble_h1_actions(const Schedule& schedule, int rank) {
 /// gradient arrives rank r has room for 2p forward passes, split among its chunks; then each round
 /// runs all three passes of a micro-batch of chunk 0 and of one of chunk 1; the last r rounds leave
 /// their weight halves for the time in which the gradients travel up to the first rank. The paper
-/// begins a round with the forward of chunk 0; behind its backward it takes the same time and one
+/// begins a round with the forward of chunk 0; after its backward it takes the same time and one
 /// slot less.
 std::vector<Action> zero_bubble_v_actions(const Schedule& schedule, int rank) {
   constexpr auto forward = ActionKind::forward;

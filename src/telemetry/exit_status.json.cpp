@@ -72,7 +72,7 @@ bool is_cut_exit(std::string_view text) {
   return opens("null");
 }
 
-/// Whose it is, and of when, goes behind what it says.
+/// Whose it is, and of when, goes after what it says.
 void replace(const std::filesystem::path& file, Json json) {
   const BatchJob job = BatchJob::of_this_process();
   json["time"] = unix_time_s();

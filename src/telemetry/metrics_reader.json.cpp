@@ -38,7 +38,7 @@ double number_of(const element& value) {
 /// A line as a person may have damaged it: every look-up has an answer.
 class Line {
  public:
-  /// @param text  with as many bytes behind it as simdjson may read
+  /// @param text  with as many bytes after it as simdjson may read
   Line(simdjson::dom::parser& parser, std::string_view text) {
     element document;
     is_object_ = parser.parse(text.data(), text.size(), false).get(document) == simdjson::SUCCESS &&

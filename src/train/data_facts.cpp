@@ -185,7 +185,7 @@ std::string change_between(const TokenMaker& trained_on, const TokenMaker& maker
 
 DataFacts data_facts(const data::TokenDataset& dataset, comm::Communicator& world) {
   DataFacts facts;
-  comm::first_rank_does(world, [&] { facts = facts_here(dataset); });
+  comm::run_on_root(world, [&] { facts = facts_here(dataset); });
   facts.digests = comm::broadcast_text(world, facts.digests, 0);
   facts.times = comm::broadcast_text(world, facts.times, 0);
   facts.tokenizers = comm::broadcast_text(world, facts.tokenizers, 0);
@@ -217,7 +217,7 @@ void take_over_tokenizers(const io::Checkpoint& before, DataFacts& now) {
 std::string validation_data(const data::TokenDataset& dataset, std::int64_t samples,
                             comm::Communicator& world) {
   std::string word;
-  comm::first_rank_does(world, [&] {
+  comm::run_on_root(world, [&] {
     io::Fingerprint data;
     for (const std::string& digest : token_digests(dataset)) {
       data.add(std::as_bytes(std::span(digest)));
@@ -246,8 +246,8 @@ std::optional<std::string> data_change(const io::Checkpoint& before, const DataF
     return change;
   }
   std::string change;
-  comm::first_rank_does(
-      world, [&] { change = change_in_whole(before, now, most_whole_bytes).value_or(""); });
+  comm::run_on_root(world,
+                    [&] { change = change_in_whole(before, now, most_whole_bytes).value_or(""); });
   change = comm::broadcast_text(world, change, 0);
   return change.empty() ? std::nullopt : std::optional(change);
 }

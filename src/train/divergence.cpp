@@ -21,7 +21,7 @@ std::string text_of(const std::filesystem::path& last_checkpoint) {
 std::optional<UserError> divergence(const StepOutcome& outcome, const runfile::TrainConfig& config,
                                     std::int64_t step,
                                     const std::filesystem::path& last_checkpoint) {
-  if (std::isfinite(outcome.loss) && outcome.fate != StepFate::lost) {
+  if (std::isfinite(outcome.loss) && outcome.status != StepStatus::lost) {
     return std::nullopt;
   }
   if (std::isfinite(outcome.loss) && config.precision == DType::f16) {

@@ -40,7 +40,7 @@ std::int64_t model_ranks(comm::MeshShape mesh) {
 }
 
 /// A mesh with as many replicas as there are tasks for and the global batch is dealt out to, and
-/// behind it with fewer: a schedule may want more micro-batches than the most leave.
+/// after it with fewer: a schedule may want more micro-batches than the most leave.
 void add_replicated(comm::MeshShape mesh, const RunConfig& config, std::int64_t tasks,
                     std::vector<comm::MeshShape>& meshes) {
   for (std::int64_t dp = tasks / model_ranks(mesh); dp >= 1; --dp) {

@@ -138,7 +138,7 @@ std::optional<io::Checkpoint> newest_of(const runfile::RunConfig& config,
                                         comm::Communicator& world) {
   try {
     std::string newest;
-    comm::first_rank_does(world, [&] {
+    comm::run_on_root(world, [&] {
       const auto folders = io::step_folders(config.checkpoint.dir);
       newest = folders.empty() ? "" : folders.back().string();
     });
@@ -190,7 +190,7 @@ void refuse_wrong_folders(const runfile::RunConfig& config) {
 
 void look_before_lease(const runfile::RunConfig& config,
                        std::span<const std::string> allowed_changes, comm::Communicator& world) {
-  comm::first_rank_does(world, [&] { refuse_wrong_folders(config); });
+  comm::run_on_root(world, [&] { refuse_wrong_folders(config); });
   if (config.checkpoint.resume != "auto" || config.checkpoint.weights_only) {
     return;
   }
@@ -200,7 +200,7 @@ void look_before_lease(const runfile::RunConfig& config,
     runfile::refuse_changes(changes, allowed_changes);
     const auto log_dir = std::ranges::find(changes, "log.dir", &runfile::ConfigChange::key);
     if (log_dir != changes.end()) {
-      comm::first_rank_does(world, [&] {
+      comm::run_on_root(world, [&] {
         refuse_to_go_on_as_another(config, *log_dir);
         refuse_second_record(config, saved_log_dir(*newest));
       });

@@ -16,7 +16,7 @@ namespace {
 /// counted once over the mesh. What is whole on every rank is cut as ZeRO would, so that the norm
 /// has the same bits.
 std::vector<TensorView> counted_gradients(const model::Parameters& parameters,
-                                          const parallel::ParameterShare& share,
+                                          const parallel::ParameterShard& share,
                                           const comm::Mesh& mesh,
                                           const parallel::ZeroOptions& zero) {
   const int ranks = zero.shard_ranks == 1 ? zero.sum_ranks : zero.shard_ranks;
@@ -25,7 +25,7 @@ std::vector<TensorView> counted_gradients(const model::Parameters& parameters,
   const std::vector<Range> counted =
       parallel::counted_once(parameters, mesh.shape().tp, mesh.coordinate().tp);
   std::vector<TensorView> gradients;
-  for (const parallel::ParameterShare::Run& run : share.runs()) {
+  for (const parallel::ParameterShard::Run& run : share.runs()) {
     const Range mine = shards.share(run.segment, index);
     for (const Range& range : counted) {
       const Range part = intersection(intersection(range, mine), run.flat);
@@ -44,7 +44,7 @@ TensorView scalar(DType dtype, device::Arena& arena) {
 }  // namespace
 
 GradientNorm::GradientNorm(const ResolvedRun& run, const model::Parameters& parameters,
-                           const parallel::ParameterShare& share, comm::Mesh& mesh,
+                           const parallel::ParameterShard& share, comm::Mesh& mesh,
                            device::Arena& arena)
     : clip_norm_(static_cast<float>(run.config.optim.clip_norm)),
       has_loss_scale_(run.config.train.precision == DType::f16),

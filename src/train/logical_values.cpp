@@ -32,10 +32,10 @@ LogicalValues::LogicalValues(const std::vector<model::ParameterSpec>& table, std
   }
 }
 
-void LogicalValues::add(const parallel::ParameterShare& share,
-                        TensorView parallel::ParameterShare::Piece::*part, int rank,
+void LogicalValues::add(const parallel::ParameterShard& share,
+                        TensorView parallel::ParameterShard::Piece::*part, int rank,
                         device::StreamRef stream) {
-  for (const parallel::ParameterShare::Piece& piece : share.pieces()) {
+  for (const parallel::ParameterShard::Piece& piece : share.pieces()) {
     const TensorView view = piece.*part;
     std::vector<float> values(view.elements());
     device::copy(values.data(), view.data(), view.bytes(), stream);
@@ -85,9 +85,9 @@ ParameterValues LogicalValues::take(std::vector<std::string>& disagreements) {
 }
 
 void put_masters(const ParameterValues& values, const std::vector<model::ParameterSpec>& table,
-                 const parallel::ParameterShare& share, device::StreamRef stream) {
+                 const parallel::ParameterShard& share, device::StreamRef stream) {
   FOURFOLD_EXPECT(values.size() == table.size());
-  for (const parallel::ParameterShare::Piece& piece : share.pieces()) {
+  for (const parallel::ParameterShard::Piece& piece : share.pieces()) {
     const std::size_t tensor = index_of(table, piece.parameter->spec.name);
     const std::vector<float>& whole = values[tensor];
     FOURFOLD_EXPECT(std::ssize(whole) == table[tensor].shape.elements());

@@ -7,7 +7,7 @@
 #include <fourfold/base/box.hpp>
 #include <fourfold/base/tensor_view.hpp>
 #include <fourfold/device/stream.hpp>
-#include <fourfold/parallel/parameter_share.hpp>
+#include <fourfold/parallel/parameter_shard.hpp>
 
 #include <mutex>
 #include <string>
@@ -23,8 +23,8 @@ class LogicalValues {
   LogicalValues(const std::vector<model::ParameterSpec>& table, std::string what);
 
   /// Adds what one rank's share has. Blocks the host until `stream` has produced it.
-  /// @param part  ParameterShare::Piece::master or ::gradient
-  void add(const parallel::ParameterShare& share, TensorView parallel::ParameterShare::Piece::*part,
+  /// @param part  ParameterShard::Piece::master or ::gradient
+  void add(const parallel::ParameterShard& share, TensorView parallel::ParameterShard::Piece::*part,
            int rank, device::StreamRef stream);
 
   /// Gives the tensors away. Elements that nobody added stay nan and are told of.
@@ -44,6 +44,6 @@ class LogicalValues {
 /// The way back: writes the share's part of whole parameters into its masters. Blocks the host.
 /// @param values  per parameter of `table`, which has all parameters of the share
 void put_masters(const ParameterValues& values, const std::vector<model::ParameterSpec>& table,
-                 const parallel::ParameterShare& share, device::StreamRef stream);
+                 const parallel::ParameterShard& share, device::StreamRef stream);
 
 }  // namespace fourfold::train

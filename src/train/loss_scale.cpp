@@ -8,9 +8,9 @@
 
 namespace fourfold::train {
 
-std::string_view name(StepFate fate) noexcept {
+std::string_view name(StepStatus status) noexcept {
   constexpr std::array<std::string_view, 3> names{"applied", "skipped", "lost"};
-  return names[static_cast<std::size_t>(fate)];
+  return names[static_cast<std::size_t>(status)];
 }
 
 LossScale::LossScale(const runfile::TrainConfig& config)
@@ -23,22 +23,22 @@ LossScale::LossScale(const runfile::TrainConfig& config)
   }
 }
 
-StepFate LossScale::settle(bool finite) {
+StepStatus LossScale::settle(bool finite) {
   if (finite) {
     state_.good_steps += moves_ ? 1 : 0;
     if (state_.good_steps >= window_) {
       state_.scale = std::min(2 * state_.scale, runfile::largest_loss_scale);
       state_.good_steps = 0;
     }
-    return StepFate::applied;
+    return StepStatus::applied;
   }
   ++state_.skipped_steps;
   if (!moves_ || state_.scale <= lowest_) {
-    return StepFate::lost;
+    return StepStatus::lost;
   }
   state_.scale /= 2;
   state_.good_steps = 0;
-  return StepFate::skipped;
+  return StepStatus::skipped;
 }
 
 void LossScale::restore(const LossScaleState& state) {

@@ -11,7 +11,7 @@
 namespace fourfold::train {
 
 using device::MemoryUse;
-using parallel::ParameterShare;
+using parallel::ParameterShard;
 
 namespace {
 
@@ -22,14 +22,14 @@ const std::vector<model::Segment>& segments_of(const parallel::WholeMatrices& ma
 }  // namespace
 
 MatrixUpdate::MatrixUpdate(const MatrixRule& rule, const Optimizer& states,
-                           const ParameterShare& share, parallel::WholeMatrices& matrices,
+                           const ParameterShard& share, parallel::WholeMatrices& matrices,
                            StateTier& tier, device::Arena& arena)
     : rule_(&rule),
       matrices_(&matrices),
       tier_(&tier),
       pieces_(matrices.parameters().all().size()) {
   const model::Parameter* const first = matrices.parameters().all().data();
-  for (const ParameterShare::Piece& piece : share.pieces()) {
+  for (const ParameterShard::Piece& piece : share.pieces()) {
     if (piece.parameter->spec.group != model::OptimizerGroup::hidden_matrices) {
       continue;
     }

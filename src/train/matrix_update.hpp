@@ -5,7 +5,7 @@
 #include <fourfold/base/tensor_view.hpp>
 #include <fourfold/device/arena.hpp>
 #include <fourfold/device/stream.hpp>
-#include <fourfold/parallel/parameter_share.hpp>
+#include <fourfold/parallel/parameter_shard.hpp>
 #include <fourfold/parallel/whole_matrices.hpp>
 #include <fourfold/train/optimizer.hpp>
 #include <fourfold/train/state_tier.hpp>
@@ -25,7 +25,7 @@ class MatrixUpdate {
   /// Everything is borrowed.
   /// @param states  of which states_of() is called now
   MatrixUpdate(const MatrixRule& rule, const Optimizer& states,
-               const parallel::ParameterShare& share, parallel::WholeMatrices& matrices,
+               const parallel::ParameterShard& share, parallel::WholeMatrices& matrices,
                StateTier& tier, device::Arena& arena);
 
   /// Whether a segment is of hidden matrices.
@@ -41,7 +41,7 @@ class MatrixUpdate {
  private:
   /// A piece of the share, its master and states.
   struct Piece {
-    const parallel::ParameterShare::Piece* piece;
+    const parallel::ParameterShard::Piece* piece;
     std::vector<TensorView> values;
   };
   void take_memory(device::Arena& arena);

@@ -86,7 +86,7 @@ void MeshComparer::compare_step(const StepStart& start, const StepTrace& referen
     compare_products(reference, "the reference, ");
   }
   compare_losses(reference, other);
-  if (reference.fate == StepFate::skipped && other.fate == StepFate::skipped) {
+  if (reference.status == StepStatus::skipped && other.status == StepStatus::skipped) {
     ++result_.skipped_steps;  // the gradients overflowed and say nothing
   } else {
     compare_gradients(reference, other, rounded);
@@ -118,10 +118,10 @@ void MeshComparer::compare_losses(const StepTrace& a, const StepTrace& b) {
 
 void MeshComparer::compare_gradients(const StepTrace& a, const StepTrace& b,
                                      const ParameterValues* rounded) {
-  if (a.fate != b.fate) {
+  if (a.status != b.status) {
     note(&StepErrors::gradient, INFINITY, [&] {
       return fmt::format("{} instead of {} (the gradients overflow f16 on one mesh only)",
-                         name(b.fate), name(a.fate));
+                         name(b.status), name(a.status));
     });
   }
   const double floor = floor_share * std::sqrt(mean_square(a.gradients));

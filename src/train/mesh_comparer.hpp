@@ -31,7 +31,7 @@ class MeshComparer {
                     const ParameterValues* rounded);
 
   bool has_difference() const noexcept { return result_.first_difference.has_value(); }
-  /// Once behind the last step. @param disagreements  of the other's ranks
+  /// Once after the last step. @param disagreements  of the other's ranks
   MeshComparison finish(const std::vector<std::string>& disagreements);
 
  private:

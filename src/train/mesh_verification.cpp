@@ -67,7 +67,7 @@ StepStart rounding_otherwise(StepStart start, DType precision) {
 
 /// What is not finite has nothing to compare with.
 bool is_lost(const StepTrace& trace) {
-  return trace.fate == StepFate::lost || !std::isfinite(trace.loss);
+  return trace.status == StepStatus::lost || !std::isfinite(trace.loss);
 }
 
 void require_finite(const StepTrace& trace, const std::string& name, std::int64_t step) {

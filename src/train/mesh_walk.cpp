@@ -22,7 +22,7 @@
 namespace fourfold::train {
 namespace {
 
-using Piece = parallel::ParameterShare::Piece;
+using Piece = parallel::ParameterShard::Piece;
 
 /// What the ranks of one step fill in together.
 struct StepInProgress {
@@ -121,7 +121,7 @@ bool same_bits(double a, double b) {
 
 std::string text_of(const StepOutcome& outcome) {
   return fmt::format("loss {} and gradient norm {} ({}, loss scale {})", outcome.loss,
-                     outcome.grad_norm, name(outcome.fate), outcome.loss_scale);
+                     outcome.grad_norm, name(outcome.status), outcome.loss_scale);
 }
 
 void compare_outcomes(const std::vector<StepOutcome>& outcomes, std::int64_t step,
@@ -130,7 +130,7 @@ void compare_outcomes(const std::vector<StepOutcome>& outcomes, std::int64_t ste
   for (std::size_t rank = 1; rank < outcomes.size(); ++rank) {
     const StepOutcome& other = outcomes[rank];
     if (!same_bits(other.loss, first.loss) || !same_bits(other.grad_norm, first.grad_norm) ||
-        other.fate != first.fate || other.loss_scale != first.loss_scale) {
+        other.status != first.status || other.loss_scale != first.loss_scale) {
       disagreements.push_back(fmt::format("step {}: rank {} has {}, rank 0 {}", step + 1, rank,
                                           text_of(other), text_of(first)));
       return;
@@ -193,7 +193,7 @@ class MeshWalk::Ranks {
         .loss = outcome.loss,
         .grad_norm = outcome.grad_norm,
         .loss_scale = outcome.loss_scale,
-        .fate = outcome.fate,
+        .status = outcome.status,
         .gradients = unscaled(record.gradients.take(disagreements_), outcome.loss_scale),
         .weights = record.weights.take(disagreements_),
         .products = {}};

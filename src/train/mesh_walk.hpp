@@ -35,7 +35,7 @@ struct StepTrace {
   double loss = 0;       ///< mean over the valid targets of the global batch, nats
   double grad_norm = 0;  ///< as the clipping sees it
   double loss_scale = 1;
-  StepFate fate = StepFate::applied;
+  StepStatus status = StepStatus::applied;
   ParameterValues gradients;    ///< of the global batch, before clipping
   ParameterValues weights;      ///< f32 masters after the update
   ProductErrors products = {};  ///< of all ranks, if they are checked

@@ -186,15 +186,14 @@ fs::path checkpoints_named(const std::string& path, runfile::OnResume most) {
 
 fs::path checkpoints_named(const std::string& path, comm::Communicator& communicator) {
   std::string named;
-  comm::first_rank_does(communicator, [&] { named = checkpoints_named(path).string(); });
+  comm::run_on_root(communicator, [&] { named = checkpoints_named(path).string(); });
   return comm::broadcast_text(communicator, named, 0);
 }
 
 io::Checkpoint open_named_checkpoint(const std::string& path, comm::Communicator& communicator) {
   const fs::path named = checkpoints_named(path, communicator);
   if (named != path && io::newest_step(named, communicator) < 0) {
-    comm::first_rank_does(communicator,
-                          [&] { io::warn_of_passed_over(io::passed_over_in(named)); });
+    comm::run_on_root(communicator, [&] { io::warn_of_passed_over(io::passed_over_in(named)); });
     throw UserError(
         ExitCode::config,
         format_message("{}: the run has no checkpoint ({} holds no step)", path, named.string()));

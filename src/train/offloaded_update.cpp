@@ -14,7 +14,7 @@
 namespace fourfold::train {
 
 using device::MemoryUse;
-using parallel::ParameterShare;
+using parallel::ParameterShard;
 
 namespace {
 
@@ -39,12 +39,12 @@ std::size_t most_states(const std::vector<States>& runs) {
 }
 
 /// Tiles of `arrays` kinds of numbers, a few of them in flight, fill the buffer.
-std::int64_t elements_per_tile(double buffer_mb, std::size_t arrays, const ParameterShare& share) {
+std::int64_t elements_per_tile(double buffer_mb, std::size_t arrays, const ParameterShard& share) {
   const double of_an_element =
       static_cast<double>(sizeof(float) * arrays * io::TileStream::usual_slots);
   const auto fitting = static_cast<std::int64_t>(buffer_mb * 1e6 / of_an_element);
   std::int64_t largest = 1;
-  for (const ParameterShare::Run& run : share.runs()) {
+  for (const ParameterShard::Run& run : share.runs()) {
     largest = std::max(largest, run.flat.count);
   }
   return std::min(std::max(alignment, fitting / alignment * alignment), whole_pages(largest));
@@ -52,7 +52,7 @@ std::int64_t elements_per_tile(double buffer_mb, std::size_t arrays, const Param
 
 }  // namespace
 
-OffloadedUpdate::OffloadedUpdate(StateTier& tier, double buffer_mb, const ParameterShare& share,
+OffloadedUpdate::OffloadedUpdate(StateTier& tier, double buffer_mb, const ParameterShard& share,
                                  std::vector<States> states, std::span<const std::size_t> order)
     : tier_(&tier),
       share_(&share),
@@ -70,7 +70,7 @@ OffloadedUpdate::OffloadedUpdate(StateTier& tier, double buffer_mb, const Parame
 }
 
 template <class Body>
-void OffloadedUpdate::for_each_part(const ParameterShare::Run& run, const Body& body) const {
+void OffloadedUpdate::for_each_part(const ParameterShard::Run& run, const Body& body) const {
   for (std::int64_t begin = 0; begin < run.flat.count; begin += tile_elements_) {
     body(Range{begin, std::min(tile_elements_, run.flat.count - begin)});
   }
@@ -79,7 +79,7 @@ void OffloadedUpdate::for_each_part(const ParameterShare::Run& run, const Body& 
 void OffloadedUpdate::open_stream(std::span<const std::size_t> order) {
   std::vector<io::TileStream::Tile> tiles;
   for (const std::size_t segment : order) {
-    const ParameterShare::Run* const run = share_->find(segment);
+    const ParameterShard::Run* const run = share_->find(segment);
     if (run == nullptr) {
       continue;
     }
@@ -111,7 +111,7 @@ void OffloadedUpdate::begin_step() {
   }
 }
 
-OffloadedUpdate::Tile OffloadedUpdate::tile_of(const ParameterShare::Run& run, Range part,
+OffloadedUpdate::Tile OffloadedUpdate::tile_of(const ParameterShard::Run& run, Range part,
                                                const Staging& staging) const {
   Tile tile{.state = {run.state.begin + part.begin, part.count},
             .master = run.master.rows(part.begin, part.count),
@@ -127,11 +127,11 @@ OffloadedUpdate::Tile OffloadedUpdate::tile_of(const ParameterShare::Run& run, R
   return tile;
 }
 
-const States& OffloadedUpdate::states_of(const ParameterShare::Run& run) const {
+const States& OffloadedUpdate::states_of(const ParameterShard::Run& run) const {
   return states_[&run - share_->runs().data()];
 }
 
-void OffloadedUpdate::update(const ParameterShare::Run& run, const float* gradient_scale,
+void OffloadedUpdate::update(const ParameterShard::Run& run, const float* gradient_scale,
                              const Update& work, device::StreamRef stream) {
   produced_.record(stream);
   produced_.wait(to_host_);
@@ -185,14 +185,14 @@ void OffloadedUpdate::run_tile(Tile tile, const Update& work) {
   tiles_->write_back();
 }
 
-void OffloadedUpdate::send_weight(const ParameterShare::Run& run, Range part, Staging& staging) {
+void OffloadedUpdate::send_weight(const ParameterShard::Run& run, Range part, Staging& staging) {
   staging.updated.wait(to_device_);
   const TensorView weight = run.weight.rows(part.begin, part.count);
   device::copy(weight.data(), staging.weight.data(), weight.bytes(), to_device_);
   staging.sent.record(to_device_);
 }
 
-void OffloadedUpdate::weights_from_masters(const ParameterShare::Run& run, const Work& round,
+void OffloadedUpdate::weights_from_masters(const ParameterShard::Run& run, const Work& round,
                                            device::StreamRef stream) {
   produced_.record(stream);
   produced_.wait(host_);

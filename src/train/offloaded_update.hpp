@@ -7,7 +7,7 @@
 #include <fourfold/device/arena.hpp>
 #include <fourfold/device/stream.hpp>
 #include <fourfold/io/tile_stream.hpp>
-#include <fourfold/parallel/parameter_share.hpp>
+#include <fourfold/parallel/parameter_shard.hpp>
 #include <fourfold/train/state_tier.hpp>
 #include <fourfold/train/update_rule.hpp>
 
@@ -46,7 +46,7 @@ class OffloadedUpdate {
   /// Everything is borrowed.
   /// @param states  of each run of the share
   /// @param order   the segments with runs that every step updates here, in its order
-  OffloadedUpdate(StateTier& tier, double buffer_mb, const parallel::ParameterShare& share,
+  OffloadedUpdate(StateTier& tier, double buffer_mb, const parallel::ParameterShard& share,
                   std::vector<States> states, std::span<const std::size_t> order);
 
   /// A step begins: the first tiles may come from the disk beside it.
@@ -54,11 +54,11 @@ class OffloadedUpdate {
   /// Runs `work` over the tiles of a run; `stream` waits for the weights. All runs in the order
   /// told make a step. The work may run later than this returns.
   /// @param gradient_scale  device scalar, or nullptr
-  void update(const parallel::ParameterShare::Run& run, const float* gradient_scale,
+  void update(const parallel::ParameterShard::Run& run, const float* gradient_scale,
               const Update& work, device::StreamRef stream);
   /// Every weight of a run from its master, which `round` does. `stream` waits for them. @pre
   /// settled, or the run is none of `order`
-  void weights_from_masters(const parallel::ParameterShare::Run& run, const Work& round,
+  void weights_from_masters(const parallel::ParameterShard::Run& run, const Work& round,
                             device::StreamRef stream);
   /// Brings all state to where its views show it. Blocks the host; between steps.
   void settle();
@@ -73,18 +73,18 @@ class OffloadedUpdate {
     device::Event sent;     ///< the weight, to the device
   };
   Staging& next_staging() { return staging_[turn_++ % staging_.size()]; }
-  const States& states_of(const parallel::ParameterShare::Run& run) const;
-  Tile tile_of(const parallel::ParameterShare::Run& run, Range part, const Staging& staging) const;
-  void send_weight(const parallel::ParameterShare::Run& run, Range part, Staging& staging);
+  const States& states_of(const parallel::ParameterShard::Run& run) const;
+  Tile tile_of(const parallel::ParameterShard::Run& run, Range part, const Staging& staging) const;
+  void send_weight(const parallel::ParameterShard::Run& run, Range part, Staging& staging);
   static void update_or_keep(const Tile& tile, const Update& work);
   void run_tile(Tile tile, const Update& work);
   void open_stream(std::span<const std::size_t> order);
   /// Calls body(part) for parts of a run that fit a tile; elements of the run.
   template <class Body>
-  void for_each_part(const parallel::ParameterShare::Run& run, const Body& body) const;
+  void for_each_part(const parallel::ParameterShard::Run& run, const Body& body) const;
 
   StateTier* tier_;
-  const parallel::ParameterShare* share_;
+  const parallel::ParameterShard* share_;
   std::vector<States> states_;
   std::int64_t tile_elements_;
   std::array<Staging, 2> staging_;

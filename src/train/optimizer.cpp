@@ -14,7 +14,7 @@
 
 namespace fourfold::train {
 
-using parallel::ParameterShare;
+using parallel::ParameterShard;
 
 namespace {
 
@@ -35,14 +35,14 @@ Elements elements_of(const OffloadedUpdate::Tile& tile) {
 }
 
 /// Memory of a run's state, padding included.
-std::int64_t padded_elements(const ParameterShare& share, const ParameterShare::Run& run) {
+std::int64_t padded_elements(const ParameterShard& share, const ParameterShard::Run& run) {
   const bool is_last = &run == &share.runs().back();
   return (is_last ? share.state_elements() : std::next(&run)->state.begin) - run.state.begin;
 }
 
 }  // namespace
 
-Optimizer::Optimizer(const OptimizerOptions& options, const ParameterShare& share, StateTier& tier,
+Optimizer::Optimizer(const OptimizerOptions& options, const ParameterShard& share, StateTier& tier,
                      std::span<const std::size_t> order, parallel::WholeMatrices* matrices,
                      device::Arena* arena)
     : share_(&share), seed_(options.seed), runs_(share.runs().size()) {
@@ -62,7 +62,7 @@ Optimizer::Optimizer(const OptimizerOptions& options, const ParameterShare& shar
       states.push_back(run.states);
     }
     std::ranges::copy_if(order, std::back_inserter(streamed), [&](std::size_t segment) {
-      const ParameterShare::Run* const run = share.find(segment);
+      const ParameterShard::Run* const run = share.find(segment);
       return run != nullptr && of(*run).group->elementwise != nullptr;
     });
     offloaded_ = std::make_unique<OffloadedUpdate>(tier, options.buffer_mb, share,
@@ -98,7 +98,7 @@ void Optimizer::take_states(Group& group, StateTier& tier) {
     }
   };
   std::int64_t elements = 0;
-  for_each_run([&](const RunStates&, const ParameterShare::Run& run) {
+  for_each_run([&](const RunStates&, const ParameterShard::Run& run) {
     elements += padded_elements(*share_, run);
   });
   const std::span<const std::string_view> names = group.rule->states();
@@ -107,7 +107,7 @@ void Optimizer::take_states(Group& group, StateTier& tier) {
         tier.state().take(device::MemoryUse::optimizer, DType::f32, Shape{elements});
     moments_.push_back({names[state], flat});
     std::int64_t begin = 0;
-    for_each_run([&](RunStates& states, const ParameterShare::Run& run) {
+    for_each_run([&](RunStates& states, const ParameterShard::Run& run) {
       states.states[state] = flat.rows(begin, run.state.count);
       begin += padded_elements(*share_, run);
     });
@@ -115,7 +115,7 @@ void Optimizer::take_states(Group& group, StateTier& tier) {
 }
 
 void Optimizer::note_rounded() {
-  for (const ParameterShare::Piece& piece : share_->pieces()) {
+  for (const ParameterShard::Piece& piece : share_->pieces()) {
     const model::ParameterSpec& spec = piece.parameter->spec;
     if (piece.state.count > 0) {
       rounded_.push_back({piece.state, name_salt(spec.name.data(), spec.name.size()),
@@ -125,15 +125,15 @@ void Optimizer::note_rounded() {
   std::ranges::sort(rounded_, {}, [](const RoundedPiece& piece) { return piece.state.begin; });
 }
 
-const Optimizer::RunStates& Optimizer::of(const ParameterShare::Run& run) const {
+const Optimizer::RunStates& Optimizer::of(const ParameterShard::Run& run) const {
   return runs_[&run - share_->runs().data()];
 }
 
-std::vector<Moment> Optimizer::states_of(const ParameterShare::Piece& piece) const {
+std::vector<Moment> Optimizer::states_of(const ParameterShard::Piece& piece) const {
   const auto next =
       std::ranges::upper_bound(share_->runs(), piece.state.begin, {},
-                               [](const ParameterShare::Run& run) { return run.state.begin; });
-  const ParameterShare::Run& run = *std::prev(next);
+                               [](const ParameterShard::Run& run) { return run.state.begin; });
+  const ParameterShard::Run& run = *std::prev(next);
   const RunStates& states = of(run);
   std::vector<Moment> result;
   for (const std::string_view name : states.group->rule->states()) {
@@ -157,7 +157,7 @@ std::span<const std::size_t> Optimizer::update(std::size_t segment, const Update
   if (matrices_ && matrices_->has(segment)) {
     updated_ = matrices_->update(segment, step, stream);
     for (const std::size_t updated : updated_) {
-      const ParameterShare::Run* const run = share_->find(updated);
+      const ParameterShard::Run* const run = share_->find(updated);
       if (run != nullptr && !offloaded_) {
         round(elements_of(*run), step.update, stream);
       } else if (run != nullptr) {
@@ -169,13 +169,13 @@ std::span<const std::size_t> Optimizer::update(std::size_t segment, const Update
             stream);
       }
     }
-  } else if (const ParameterShare::Run* const run = share_->find(segment)) {
+  } else if (const ParameterShard::Run* const run = share_->find(segment)) {
     update_run(*run, step, stream);
   }
   return updated_;
 }
 
-Elements Optimizer::elements_of(const ParameterShare::Run& run) const {
+Elements Optimizer::elements_of(const ParameterShard::Run& run) const {
   return {.state = run.state,
           .master = run.master,
           .states = of(run).states,
@@ -184,7 +184,7 @@ Elements Optimizer::elements_of(const ParameterShare::Run& run) const {
           .decay = run.decay};
 }
 
-void Optimizer::update_run(const ParameterShare::Run& run, const UpdateStep& step,
+void Optimizer::update_run(const ParameterShard::Run& run, const UpdateStep& step,
                            device::StreamRef stream) {
   const ElementwiseRule* const rule = of(run).group->elementwise;
   if (!offloaded_) {
@@ -251,7 +251,7 @@ void Optimizer::update(const ElementwiseRule& rule, const Elements& elements,
 }
 
 void Optimizer::update_weights_from_masters(device::StreamRef stream) {
-  for (const ParameterShare::Run& run : share_->runs()) {
+  for (const ParameterShard::Run& run : share_->runs()) {
     if (offloaded_) {
       offloaded_->weights_from_masters(
           run,

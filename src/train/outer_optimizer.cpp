@@ -11,7 +11,7 @@
 namespace fourfold::train {
 namespace {
 
-using Run = parallel::ParameterShare::Run;
+using Run = parallel::ParameterShard::Run;
 
 /// Whole pages, three arrays of which take a quarter of the buffer beside them.
 std::int64_t elements_at_once(double buffer_mb) {
@@ -23,7 +23,7 @@ std::int64_t elements_at_once(double buffer_mb) {
 }  // namespace
 
 OuterOptimizer::OuterOptimizer(const runfile::RunConfig& config, bool in_use,
-                               const parallel::ParameterShare& share, comm::Communicator& dp,
+                               const parallel::ParameterShard& share, comm::Communicator& dp,
                                StateTier& tier, device::Arena& device)
     : in_use_(in_use),
       every_(config.mesh.average_every),

@@ -54,7 +54,7 @@ std::size_t image_bytes(const runfile::RunConfig& config, const StepRunner& runn
   }
   std::size_t bytes = 0;
   if (config.offload.optimizer == runfile::StateTier::none) {
-    for (const parallel::ParameterShare::Piece& piece : runner.share().pieces()) {
+    for (const parallel::ParameterShard::Piece& piece : runner.share().pieces()) {
       const std::size_t states = 1 + runner.optimizer().states_of(piece).size() +
                                  runner.outer_optimizer().moments().size();
       bytes += states * piece.master.bytes();

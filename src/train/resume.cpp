@@ -114,13 +114,13 @@ void examine_fast(const ResumeRequest& request, comm::Communicator& world) {
       request.look(*found);
     }
     // An earlier start that stood still changes neither the fast steps nor what becomes of them.
-    comm::first_rank_does(world, [&] { request.store.settle_lease(); });
+    comm::run_on_root(world, [&] { request.store.settle_lease(); });
     request.store.sweep_leftovers(world);  // what it becomes needs room
   }
 }
 
 /// With the fast level. A checkpoint can be damaged where only loading it shows; then a fast step
-/// behind it may still be newer than the one before it.
+/// after it may still be newer than the one before it.
 std::optional<io::Checkpoint> restore_with_fast(const ResumeRequest& request,
                                                 comm::Communicator& world) {
   examine_fast(request, world);
@@ -165,13 +165,13 @@ bool went_on_from(const std::string& origin, const std::optional<io::Checkpoint>
                                 folder_named(began_at) == folder_named(origin));
 }
 
-/// A run that began at `origin` may have been killed before its first checkpoint behind step
+/// A run that began at `origin` may have been killed before its first checkpoint after step
 /// `after`: its fast steps are its own, while those of a run before it are left behind.
 void promote_own(const std::string& origin, std::int64_t after, const ResumeRequest& request,
                  comm::Communicator& world) {
   if (request.fast != nullptr && io::newest_step(request.store.directory(), world) <= after &&
       went_on_from(origin, request.fast->find_newest(world, after))) {
-    comm::first_rank_does(world, [&] { request.store.settle_lease(); });
+    comm::run_on_root(world, [&] { request.store.settle_lease(); });
     request.fast->promote_newest(world, after);
   }
 }
@@ -272,7 +272,7 @@ bool is_own(const std::string& path, const ResumeRequest& request, comm::Communi
 std::optional<Resumed> resume_path(const ResumeRequest& request, comm::Communicator& world) {
   const std::string& path = request.config.checkpoint.resume;
   const bool weights_only = request.config.checkpoint.weights_only;
-  comm::first_rank_does(world, [&] { refuse_fast_step(request.config.checkpoint); });
+  comm::run_on_root(world, [&] { refuse_fast_step(request.config.checkpoint); });
   if (!weights_only && is_own(path, request, world)) {
     return resume_newest(request, world);
   }
@@ -342,11 +342,11 @@ std::optional<Resumed> resume(const ResumeRequest& request, comm::Communicator& 
                        mode));
   }
   // Once more: what look_before_lease() saw may have changed until the lease was there.
-  comm::first_rank_does(world, [&] { refuse_wrong_folders(request.config); });
+  comm::run_on_root(world, [&] { refuse_wrong_folders(request.config); });
   if (mode == "auto") {
     auto resumed = resume_newest(request, world);
     if (!resumed) {
-      comm::first_rank_does(world, [&] { refuse_without_saved_steps(request.config); });
+      comm::run_on_root(world, [&] { refuse_without_saved_steps(request.config); });
     }
     return resumed;
   }

@@ -65,10 +65,10 @@ class RunSaves {
   /// @param from  the step that is gone on from; 0: the run begins
   void begin(std::int64_t from);
 
-  /// Whether something is to be saved behind a step, on either level.
+  /// Whether something is to be saved after a step, on either level.
   bool is_due_at(std::int64_t step) const;
   using Request = MakeRequest;
-  /// Call it behind each step: goes on with what is under way and saves what is due.
+  /// Call it after each step: goes on with what is under way and saves what is due.
   /// @return whether a save was made or began, which may have taken memory
   bool after_step(std::int64_t step, const Request& request);
   /// Saves a step out of turn, unless it is saved already or being written.
@@ -79,7 +79,7 @@ class RunSaves {
   /// The run is over: no step of the fast level is wanted any more.
   void end();
 
-  /// How long saves take, and what is due behind `next_step`.
+  /// How long saves take, and what is due after `next_step`.
   void add_to(TimesSoFar& times, std::int64_t next_step) const;
 
  private:

@@ -5,7 +5,7 @@
 #include <fourfold/base/message.hpp>
 #include <fourfold/io/checkpoint_load.hpp>
 #include <fourfold/parallel/context_cut.hpp>
-#include <fourfold/parallel/mesh_seams.hpp>
+#include <fourfold/parallel/mesh_hooks.hpp>
 #include <fourfold/train/saved_model.hpp>
 #include <fourfold/train/training_state.hpp>
 
@@ -34,10 +34,11 @@ runfile::RunConfig config_for(const io::Checkpoint& checkpoint, const comm::Mesh
   return config;
 }
 
-std::unique_ptr<model::Seams> seams_for(const runfile::RunConfig& config, std::int64_t sequences,
-                                        comm::Mesh& mesh, device::Arena& arena) {
+std::unique_ptr<model::ParallelHooks> hooks_for(const runfile::RunConfig& config,
+                                                std::int64_t sequences, comm::Mesh& mesh,
+                                                device::Arena& arena) {
   if (mesh.shape().cp == 1) {
-    return std::make_unique<model::Seams>();
+    return std::make_unique<model::ParallelHooks>();
   }
   const parallel::ContextParallelOptions context{.mode = parallel::ContextMode::ring,
                                                  .sequences = sequences,
@@ -46,7 +47,7 @@ std::unique_ptr<model::Seams> seams_for(const runfile::RunConfig& config, std::i
                                                  .kv_heads = config.model.attention.kv_heads,
                                                  .head_dim = config.model.attention.head_dim,
                                                  .compute = config.train.precision};
-  return std::make_unique<parallel::MeshSeams>(mesh, parallel::TensorParallelOptions{}, context,
+  return std::make_unique<parallel::MeshHooks>(mesh, parallel::TensorParallelOptions{}, context,
                                                arena);
 }
 
@@ -56,8 +57,8 @@ SavedModel::SavedModel(const io::Checkpoint& checkpoint, std::int64_t sequences,
                        Logits logits)
     : config_(config_for(checkpoint, mesh.shape())),
       parameters_(model::parameter_table(config_.model), config_.train.precision, arena_),
-      seams_(seams_for(config_, sequences, mesh, arena_)),
-      stage_(config_.model, model::all_units(config_.model), parameters_, *seams_, arena_,
+      hooks_(hooks_for(config_, sequences, mesh, arena_)),
+      stage_(config_.model, model::all_units(config_.model), parameters_, *hooks_, arena_,
              evaluation_options(config_, sequences, mesh.shape().cp, logits)) {
   comm::Communicator& world = mesh.world().host();
   TrainingState state(parameters_, world.size());

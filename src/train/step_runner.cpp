@@ -67,11 +67,11 @@ StepRunner::StepRunner(const ResolvedRun& run, comm::Mesh& mesh, device::Arena& 
       share_(parallel::make_share(parameters_, shards_,
                                   parallel::data_plane_index(run.mesh, mesh.coordinate()), run.zero,
                                   arena, tier_.state())),
-      seams_({run.config.model, run.layout, parameters_, share_, shards_}, mesh, run.tensor,
+      hooks_({run.config.model, run.layout, parameters_, share_, shards_}, mesh, run.tensor,
              run.context, run.zero, run.compression, arena),
-      pipeline_(run.config.model, run.layout, mesh.axis(comm::Axis::pp), parameters_, seams_, arena,
+      pipeline_(run.config.model, run.layout, mesh.axis(comm::Axis::pp), parameters_, hooks_, arena,
                 stage_options(run), &tier_.host(), graph_use(run, device::has_own_memory).graphs),
-      matrices_(whole_matrices(run, parameters_, shards_, seams_.shard_group(),
+      matrices_(whole_matrices(run, parameters_, shards_, hooks_.shard_group(),
                                mesh.axis(comm::Axis::tp), arena)),
       optimizer_({.rules = run.rules,
                   .stochastic_rounding = run.config.optim.stochastic_rounding,
@@ -79,7 +79,7 @@ StepRunner::StepRunner(const ResolvedRun& run, comm::Mesh& mesh, device::Arena& 
                   .buffer_mb = run.config.offload.buffer_mb},
                  share_, tier_, order_, matrices_.get(), &arena),
       outer_(run.config, run.trains_locally, share_, mesh.axis(comm::Axis::dp), tier_, arena),
-      update_({share_, seams_, optimizer_, order_},
+      update_({share_, hooks_, optimizer_, order_},
               GradientNorm(run, parameters_, share_, mesh, arena),
               run.config.optim.clip_norm > 0 || loss_scale_.in_use()),
       loss_sum_(arena.take(MemoryUse::workspace, DType::f64, {1})) {}
@@ -114,7 +114,7 @@ void StepRunner::meet(device::StreamRef stream) {
 void StepRunner::make_weights(device::StreamRef stream) {
   optimizer_.update_weights_from_masters(stream);
   for (std::size_t segment = 0; segment < parameters_.layout().segments.size(); ++segment) {
-    seams_.weights_updated(segment, stream);
+    hooks_.weights_updated(segment, stream);
   }
 }
 
@@ -126,12 +126,12 @@ void StepRunner::wait_for_readers(device::StreamRef stream) {
 
 void StepRunner::prepare_save(device::StreamRef stream) {
   wait_for_readers(stream);
-  seams_.fold_errors(stream);
+  hooks_.fold_errors(stream);
   if (!outer_.in_use()) {
     return;
   }
   if (!met_) {
-    seams_.wait_weights(stream);
+    hooks_.wait_weights(stream);
     meet(stream);
   }
   outer_.average(optimizer_, stream);
@@ -145,7 +145,7 @@ void StepRunner::initialise(std::uint64_t seed, device::StreamRef stream) {
 }
 
 void StepRunner::update_weights_from_masters(device::StreamRef stream, std::int64_t updates) {
-  optimizer_.go_on_behind(updates);
+  optimizer_.go_on_after(updates);
   outer_.begin(stream);
   make_weights(stream);
 }
@@ -153,7 +153,7 @@ void StepRunner::update_weights_from_masters(device::StreamRef stream, std::int6
 void StepRunner::record_into(StepRecorder* recorder) {
   recorder_ = recorder;
   pipeline_.record_into(recorder == nullptr ? nullptr : &recorder->actions());
-  seams_.record_into(recorder == nullptr ? nullptr : &recorder->collectives());
+  hooks_.record_into(recorder == nullptr ? nullptr : &recorder->collectives());
 }
 
 void StepRunner::note_end(StepPart part, device::StreamRef stream) {
@@ -167,7 +167,7 @@ void StepRunner::reduce_losses(device::StreamRef stream) {
   produced_.record(stream);
   produced_.wait(communication_);
   loss_reduction_ = mesh_->data_plane().all_reduce(loss_sum_, comm::ReduceOp::sum, communication_);
-  seams_.finish_gradients(stream);
+  hooks_.finish_gradients(stream);
   if (comm::Communicator& stages = mesh_->axis(comm::Axis::pp); stages.size() > 1) {
     loss_reduction_.wait(communication_);
     loss_reduction_ = stages.all_reduce(loss_sum_, comm::ReduceOp::sum, communication_);
@@ -182,10 +182,10 @@ float StepRunner::gradient_factor(const StepBatches& batches) const {
 
 void StepRunner::accumulate_gradients(const StepBatches& batches, device::StreamRef stream) {
   const device::Range range(name(StepPart::pipeline));
-  if (seams_.keeps_errors()) {
+  if (hooks_.keeps_errors()) {
     wait_for_readers(stream);
   }
-  seams_.begin_step(stream, loss_scale_.scale());
+  hooks_.begin_step(stream, loss_scale_.scale());
   optimizer_.begin_step();
   device::zero(loss_sum_.data(), loss_sum_.bytes(), stream);
   const auto add_loss = [&](model::Stage& head, int slot) {
@@ -205,13 +205,13 @@ StepOutcome StepRunner::outcome(device::StreamRef stream) {
   StepOutcome outcome{.loss = targets_ > 0 ? loss_sum / static_cast<double>(targets_) : 0,
                       .grad_norm = static_cast<double>(norm),
                       .loss_scale = scale};
-  outcome.fate = loss_scale_.settle(std::isfinite(norm));
-  seams_.settle(outcome.fate == StepFate::applied);
+  outcome.status = loss_scale_.settle(std::isfinite(norm));
+  hooks_.settle(outcome.status == StepStatus::applied);
   return outcome;
 }
 
 parallel::MovedMemories StepRunner::moved_memory() const {
-  parallel::MovedMemories moved = seams_.moved_memory();
+  parallel::MovedMemories moved = hooks_.moved_memory();
   outer_.add_moved_memory(moved);
   return moved;
 }

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "announcement.hpp"
 #include "divergence.hpp"
 #include "memory_report.hpp"
 #include "registered_memory.hpp"
 #include "resume.hpp"
 #include "run_saves.hpp"
+#include "startup_log.hpp"
 
 #include <fourfold/base/clock.hpp>
 #include <fourfold/base/error.hpp>
@@ -103,7 +103,7 @@ Trainer::Trainer(ResolvedRun run, comm::Mesh& mesh, const TrainerOptions& option
   memory_watch_.look();
   device::return_freed_memory();
   const RunFacts facts{run_, mesh, dataset_, runner_, arena_};
-  announce(facts);
+  log_run_summary(facts);
   mesh.world().barrier();  // no rank refuses any more when the first one writes that the run starts
   if (is_told_finished_ && !has_nothing_to_do()) {
     stop_while_finished_ = stop_request_.stop_before_first_step(mesh.world(), needed_s());
@@ -196,7 +196,7 @@ RunResult Trainer::run() {
       evaluate();
     }
     if (saves_->after_step(progress_.step, request)) {
-      look_behind_save();
+      look_after_save();
     }
     asked = ask();
     if (asked.save) {
@@ -210,7 +210,7 @@ RunResult Trainer::run() {
                        result.graphs.launches, result.graphs.captures));
   }
   if (saves_->save_once(progress_.step, request)) {
-    look_behind_save();
+    look_after_save();
   }
   saves_->finish();
   saves_->end();
@@ -240,10 +240,10 @@ void Trainer::require_not_superseded(StopReason stop) const {
 }
 
 void Trainer::save_as_asked() {
-  log::info(format_message("a SAVE file asks for a checkpoint behind step {}", progress_.step));
+  log::info(format_message("a SAVE file asks for a checkpoint after step {}", progress_.step));
   if (saves_->save_once(progress_.step,
                         [this](bool may_arrive) { return save_request(may_arrive); })) {
-    look_behind_save();
+    look_after_save();
   }
 }
 
@@ -281,7 +281,7 @@ io::SaveRequest Trainer::save_request(bool may_arrive) {
               arrives ? std::function<bool()>([this] { return state_.has_arrived(); }) : nullptr};
 }
 
-void Trainer::look_behind_save() {
+void Trainer::look_after_save() {
   memory_watch_.look();
   device_watch_.look();
   device::return_freed_memory();
@@ -376,7 +376,7 @@ void Trainer::check_weights() {
 void Trainer::evaluate() {
   const Stopwatch watch;
   const device::Range range("evaluation");
-  tell_activity(fmt::format("evaluation behind step {}", progress_.step));
+  tell_activity(fmt::format("evaluation after step {}", progress_.step));
   const Evaluation evaluation = evaluator_->run(runner_.forward_pass(), stream_);
   if (metrics_ != nullptr) {
     metrics_->evaluation({.step = progress_.step,

@@ -31,11 +31,11 @@ bool holds_first(const model::ParameterSpec& spec, const comm::Mesh& mesh) {
 
 }  // namespace
 
-TrainingState::TrainingState(const ResolvedRun& run, const parallel::ParameterShare& share,
+TrainingState::TrainingState(const ResolvedRun& run, const parallel::ParameterShard& share,
                              const Optimizer& optimizer, const comm::Mesh& mesh,
                              const OptionalState& more)
     : layouts_(state_layouts(run, saved_tensors(run))) {
-  for (const parallel::ParameterShare::Piece& piece : share.pieces()) {
+  for (const parallel::ParameterShard::Piece& piece : share.pieces()) {
     const model::ParameterSpec& spec = piece.parameter->spec;
     const Saves saves =
         run.zero.shard_ranks == 1 || holds_first(spec, mesh) ? Saves::yes : Saves::no;
@@ -117,16 +117,16 @@ bool TrainingState::is_imaged() const noexcept {
 }
 
 void TrainingState::fetch(device::StreamRef stream) {
-  fetch_behind(stream).synchronize();
+  fetch_after(stream).synchronize();
 }
 
 const device::Event& TrainingState::begin_fetch(device::StreamRef stream) {
   FOURFOLD_EXPECT(is_imaged());
-  fetched_.record(fetch_behind(stream));
+  fetched_.record(fetch_after(stream));
   return fetched_;
 }
 
-device::StreamRef TrainingState::fetch_behind(device::StreamRef stream) {
+device::StreamRef TrainingState::fetch_after(device::StreamRef stream) {
   const device::Range range("fetch the state from the device");
   produced_.record(stream);
   produced_.wait(fetching_);

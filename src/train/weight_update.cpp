@@ -37,7 +37,7 @@ void WeightUpdate::run(const Step& step, StepRecorder* recorder, device::StreamR
   const device::Range range(name(StepPart::update));
   const auto find_norm = [&] {
     note_reduced(recorder, stream);
-    norm_.find(state_.seams.shard_group(), step.loss_scale, stream);
+    norm_.find(state_.hooks.shard_group(), step.loss_scale, stream);
   };
   if (norm_decides_) {
     wait_for_all_gradients(stream);
@@ -51,7 +51,7 @@ void WeightUpdate::run(const Step& step, StepRecorder* recorder, device::StreamR
 
 bool WeightUpdate::weights_are_finite(device::StreamRef stream) const {
   std::vector<TensorView> weights;
-  for (const parallel::ParameterShare::Run& run : state_.share.runs()) {
+  for (const parallel::ParameterShard::Run& run : state_.share.runs()) {
     weights.push_back(run.weight);
   }
   return std::isfinite(norm_.sum_of_squares(weights, stream));  // which cannot overflow f64
@@ -59,7 +59,7 @@ bool WeightUpdate::weights_are_finite(device::StreamRef stream) const {
 
 void WeightUpdate::wait_for_all_gradients(device::StreamRef stream) {
   for (const std::size_t segment : state_.order) {
-    state_.seams.wait_gradients(segment, stream);
+    state_.hooks.wait_gradients(segment, stream);
   }
 }
 
@@ -70,11 +70,11 @@ void WeightUpdate::update_all(const Step& step, bool as_reduced, device::StreamR
                           .gradient_scale = norm_decides_ ? norm_.scale() : nullptr};
   for (const std::size_t segment : state_.order) {
     if (as_reduced) {
-      state_.seams.wait_gradients(segment, stream);
+      state_.hooks.wait_gradients(segment, stream);
     }
     for (const std::size_t updated : state_.optimizer.update(segment, update, stream)) {
       if (!step.more_changes) {
-        state_.seams.weights_updated(updated, stream);
+        state_.hooks.weights_updated(updated, stream);
       }
     }
   }

@@ -33,7 +33,7 @@ Capture::Capture(std::shared_ptr<Queue> origin) : joined_{std::move(origin)} {}
 
 void Capture::add(const Queue* queue, Item item) {
   is_broken_ = is_broken_ || item.kind == Item::Kind::meeting;  // which cannot be done twice
-  ++behind_[queue][queue];
+  ++after_[queue][queue];
   items_.push_back(std::move(item));
 }
 
@@ -42,15 +42,15 @@ void Capture::join(const std::shared_ptr<Queue>& queue, const Progress& marked) 
     queue->capture = the_capture;
     joined_.push_back(queue);
   }
-  merge(behind_[queue.get()], marked);
+  merge(after_[queue.get()], marked);
 }
 
 cudaError_t Capture::end() {
-  const Progress at_end = behind_[origin()];
+  const Progress at_end = after_[origin()];
   bool all_joined = true;
   for (const std::shared_ptr<Queue>& queue : joined_) {
     queue->capture = nullptr;
-    const std::size_t added = behind_[queue.get()][queue.get()];
+    const std::size_t added = after_[queue.get()][queue.get()];
     const auto reached = at_end.find(queue.get());
     all_joined =
         all_joined && (added == 0 || (reached != at_end.end() && reached->second == added));

@@ -28,7 +28,7 @@ class Capture {
 
   void add(const Queue* queue, Item item);
   /// What an event marks that is recorded on `queue` now.
-  const Progress& mark(const Queue* queue) { return behind_[queue]; }
+  const Progress& mark(const Queue* queue) { return after_[queue]; }
   /// Makes `queue` wait for that, and record from here on.
   void join(const std::shared_ptr<Queue>& queue, const Progress& marked);
   /// All streams go on working. @return success, or what is wrong with what was recorded
@@ -41,7 +41,7 @@ class Capture {
 
  private:
   std::vector<std::shared_ptr<Queue>> joined_;
-  std::map<const Queue*, Progress> behind_;
+  std::map<const Queue*, Progress> after_;
   std::vector<Item> items_;
   bool is_broken_ = false;
 };

@@ -19,9 +19,9 @@ cudaError_t planned_failure(const char* call) {
   if (name_end == plan.npos || plan.substr(0, name_end) != call) {
     return cudaSuccess;
   }
-  char* behind_number = nullptr;
-  const long first = std::strtol(plan.data() + name_end + 1, &behind_number, 10);
-  const long error = *behind_number == ':' ? std::strtol(behind_number + 1, nullptr, 10) : 0;
+  char* after_number = nullptr;
+  const long first = std::strtol(plan.data() + name_end + 1, &after_number, 10);
+  const long error = *after_number == ':' ? std::strtol(after_number + 1, nullptr, 10) : 0;
   return ++calls >= first ? static_cast<cudaError_t>(error) : cudaSuccess;
 }
 

@@ -14,9 +14,9 @@
 #include <fourfold/kernels/gradient_scale.hpp>
 #include <fourfold/kernels/optimizer.hpp>
 #include <fourfold/kernels/reduction.hpp>
+#include <fourfold/model/parallel_hooks.hpp>
 #include <fourfold/model/parameters.hpp>
 #include <fourfold/model/presets.hpp>
-#include <fourfold/model/seams.hpp>
 #include <fourfold/model/stage.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -174,7 +174,7 @@ class Run {
 
   const GoldenCase& golden_;
   fourfold::harness::SharedArena arena_;
-  model::Seams seams_;
+  model::ParallelHooks seams_;
   model::Parameters parameters_;
   model::Stage stage_;
   device::Tensor moments_;

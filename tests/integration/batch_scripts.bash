@@ -64,7 +64,7 @@ export SLURM_JOB_ID=7
 expect_told 2 eval 'echo "$SLURM_RESTART_COUNT"'
 ends=$(date --date=2026-11-23T18:00:00 +%s)
 expect_told "$ends" eval 'echo "$deadline"'
-# An end that was set by hand counts, but not for the job behind or a restart.
+# An end that was set by hand counts, but not for the job after or a restart.
 later=$(($(date +%s) + 1000))
 FOURFOLD_DEADLINE=$later expect_told "$later none" eval 'echo "$deadline $(printenv FOURFOLD_DEADLINE || echo none)"'
 for wrong in 1000 soon; do FOURFOLD_DEADLINE=$wrong expect_told "$ends" eval 'echo "$deadline"'; done

@@ -214,7 +214,7 @@ expect_stderr 'purged/checkpoints/LATEST: step 6 was the last one that was saved
 expect_exit 0 "${to_six[@]}"
 expect_stderr 'step 4 is used instead'
 expect_exit 0 "$fourfold" evaluate --data tokens --samples 1 purged
-! grep -q 'is used instead' "$errors" || complain 'a step is told lost behind its save'
+! grep -q 'is used instead' "$errors" || complain 'a step is told lost after its save'
 
 # Tokens of which nobody knows what made them.
 cp tokens.bin bare.bin && cp tokens.idx bare.idx

@@ -75,7 +75,7 @@ json.dump(cases[sys.argv[2]]["tokenizer"], open("lacking.json", "w"))' "$golden/
   expect_exit 0 "$fourfold" data prepare --output lost --tokenizer lacking.json abc.txt
   ! grep -q 'have no token' "$errors" || complain 'nothing is lost of abc'
 done
-# Counted is what the model is given: behind the normalizer, and characters that nothing stands for at all.
+# Counted is what the model is given: after the normalizer, and characters that nothing stands for at all.
 made_of_words() { # made_of_words NORMALIZER MODEL_FIELDS: a tokenizer of a, b, "ab".
   printf '{"version":"1.0","added_tokens":[],"normalizer":%s,"pre_tokenizer":{"type":"WhitespaceSplit"},"decoder":null,
 "model":{"type":"BPE",%s"vocab":{"a":0,"b":1,"ab":2,"<0xC3>":3},"merges":["a b"]}}' "$1" "$2" >words.json
@@ -157,7 +157,7 @@ for name in bin idx; do
 done
 : >nothing.bin && : >nothing.idx
 expect_exit 0 "$fourfold" data prepare --output nothing a.txt
-# What comes to nothing leaves no folder behind either.
+# What comes to nothing leaves no folder after either.
 printf -- '--\n--\n' >nothing.txt
 expect_exit 78 "$fourfold" data prepare --output none/deep/x --document-separator '--\n' nothing.txt
 expect_stderr 'none/deep/x.bin would be empty'

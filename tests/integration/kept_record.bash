@@ -2,7 +2,7 @@
 # SPDX-FileCopyrightText: the fourfold authors
 # SPDX-License-Identifier: Apache-2.0
 # A start that ends before its first step leaves the record of the run as it is, also where what stops it is found last: no room
-# for config.toml, a file that this user may not write, no descriptor left, validation data that the model cannot read behind a
+# for config.toml, a file that this user may not write, no descriptor left, validation data that the model cannot read after a
 # fast step; and folders of the user's under the names of a run's own files. Usage: kept_record.bash BUILD_DIR
 set -u
 # shellcheck source=tests/integration/expect.bash

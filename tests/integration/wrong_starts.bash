@@ -62,7 +62,7 @@ shutil.copy("tokens.idx", "beyond.idx")
 size = pathlib.Path("tokens.bin").stat().st_size
 pathlib.Path("beyond.bin").write_bytes(b"\xff\x7f" * (size // 2))'
 
-# CODE WORD...: a start of the run in the folder run, and the code that it ends with; "late CODE" where that is found only behind
+# CODE WORD...: a start of the run in the folder run, and the code that it ends with; "late CODE" where that is found only after
 # the lease, so that on a run that lives 78 comes first. "@" stands for the program's `train run.toml`.
 wrong=(
   '78 @ --set train.step=100'
@@ -309,7 +309,7 @@ expect grep -q '"step":5,.*"lr":0.005' run/metrics.jsonl
 expect_exit 0 "$fourfold" job end run.toml --launcher-code 0
 expect_exit 0 "$fourfold" status run
 expect_stdout 'run: finished'
-! grep -q refused "$output" || complain 'a refusal is told behind a start that was right'
+! grep -q refused "$output" || complain 'a refusal is told after a start that was right'
 # As a job, it goes on with the next one.
 export SLURM_JOB_ID=73
 expect_exit 0 "$fourfold" job begin run.toml --set train.steps=12

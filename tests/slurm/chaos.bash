@@ -14,7 +14,7 @@ begin_cluster "$1" 4
 write_run
 options=(--set train.global_batch=64 --set mesh.dp=2 --set watch.silence_s=4)
 expect_exit 0 ranks 2 train run.toml "${options[@]}" --set log.dir=short --set train.steps=200
-# Three seconds of training for each kill, a checkpoint behind every half second.
+# Three seconds of training for each kill, a checkpoint after every half second.
 read -r steps every < <(python3 -c 'import json, statistics, sys
 steps = [json.loads(line) for line in open("short/metrics.jsonl")]
 step_s = statistics.median(one["step_s"] for one in steps if one["event"] == "step")
@@ -75,7 +75,7 @@ while [[ $made -lt $kills ]] && ! is_finished; do
   made=$((made + 1))
   echo "$made: $what, at step $(sed -n 's/.*"step": *\([0-9]*\),.*/\1/p' chaos/status.json | head -n 1)"
 done
-[[ $made -eq $kills ]] || complain "finished behind $made kills"
+[[ $made -eq $kills ]] || complain "finished after $made kills"
 resume_drained
 until_holds 600 is_finished || complain "the run did not come to its end: $(squeue; tail -n 3 chaos/attempts.jsonl)"
 losses chaos/metrics.jsonl >chaos.txt

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: the fourfold authors
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# For tests on a real Slurm of several nodes: source it behind expect.bash, then `begin_cluster BUILD_DIR NODES`. The nodes
+# For tests on a real Slurm of several nodes: source it after expect.bash, then `begin_cluster BUILD_DIR NODES`. The nodes
 # are processes of this machine (test_cluster.bash), the daemons Debian's own.
 
 tests_slurm=$(dirname -- "${BASH_SOURCE[0]}")
@@ -19,7 +19,7 @@ begin_cluster() {
   begin "$1"
   chmod 755 "$work"  # munged lets anybody ask it, or nobody
   export TEST_CLUSTER_DIR=$work/cluster
-  # What is looked at behind a failure: the daemons' words.
+  # What is looked at after a failure: the daemons' words.
   trap 'cluster_end' EXIT
   cluster up "$2" >"$output" 2>"$errors" || { cat "$errors" && exit 1; }
   eval "$(cluster env)"

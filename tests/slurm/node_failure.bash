@@ -9,7 +9,7 @@ set -u
 begin_cluster "$1" 4
 write_run
 # 240 sequences are dealt out to four replicas of two ranks, and to three; so many that the power is cut well before the
-# checkpoint behind the one that is waited for. At a small rate of learning another order of the sums stays a small difference.
+# checkpoint after the one that is waited for. At a small rate of learning another order of the sums stays a small difference.
 options=(--set train.steps=60 --set train.global_batch=240 --set optim.lr=1e-3 --set checkpoint.every_steps=20)
 expect_exit 0 "$fourfold" train run.toml "${options[@]}" --set log.dir=calm
 losses calm/metrics.jsonl >calm.txt

@@ -29,11 +29,11 @@ expect_calm() {
   losses "$1/metrics.jsonl" >"$1.txt"
   expect cmp calm.txt "$1.txt"
 }
-# expect_saved DIR: it was stopped behind a step that is saved.
+# expect_saved DIR: it was stopped after a step that is saved.
 expect_saved() {
   local step
   step=$(sed -n 's/^  "step": \([0-9]*\),$/\1/p' "$1/exit.json")
-  [[ $step -gt 0 ]] || complain "$1 stopped behind step '$step'"
+  [[ $step -gt 0 ]] || complain "$1 stopped after step '$step'"
   expect test -s "$1/checkpoints/$(printf 'step-%09d' "$step")/MANIFEST.json"
 }
 

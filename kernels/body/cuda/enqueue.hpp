@@ -24,7 +24,7 @@ const Kokkos::DefaultExecutionSpace& execution_space(device::StreamRef stream);
 /// For one thread at a time: Kokkos notes without a lock what a kernel needs when it comes first.
 std::mutex& launching();
 
-/// Starts `work`, which launches kernels, behind all that is on `stream`.
+/// Starts `work`, which launches kernels, after all that is on `stream`.
 /// @throws SystemError as check_cuda() when a kernel cannot be launched, or an earlier one failed
 template <class Work>
 void enqueue(device::StreamRef stream, const Work& work) {

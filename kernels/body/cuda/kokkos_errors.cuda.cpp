@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kokkos_errors.hpp"
 
-#include <fourfold/base/sudden_end.hpp>
+#include <fourfold/base/fatal_exit.hpp>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -24,7 +24,7 @@ extern "C" void tell_abort(int /*signal*/) {
     return;
   }
   constexpr ExitCode code = ExitCode::node_fault;
-  tell_sudden_end(code, fmt::format("{}: Kokkos ended the process in {} (its words stand above); "
+  tell_fatal_exit(code, fmt::format("{}: Kokkos ended the process in {} (its words stand above); "
                                     "leave this node out; its kernel log (dmesg, Xid) says more",
                                     device::described_device(), call));
   ::_exit(static_cast<int>(code));

@@ -34,7 +34,7 @@ inline void stop_kokkos() noexcept {
   }
 }
 
-/// Kokkos stays as it is until the process ends. Then it would complain, behind the words that say
+/// Kokkos stays as it is until the process ends. Then it would complain, after the words that say
 /// why the process ends: that is left out, with all that comes at an exit.
 inline void leave_kokkos() noexcept {
   static_cast<void>(::on_exit(

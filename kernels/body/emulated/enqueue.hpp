@@ -21,7 +21,7 @@ inline Kokkos::DefaultExecutionSpace execution_space(device::StreamRef /*stream*
   return {};
 }
 
-/// Starts `work`, which runs kernels, behind all that is on `stream`. It may be copied, and outlive
+/// Starts `work`, which runs kernels, after all that is on `stream`. It may be copied, and outlive
 /// this call: it borrows nothing but device memory.
 template <class Work>
 void enqueue(device::StreamRef stream, const Work& work) {

@@ -23,7 +23,7 @@ namespace fourfold::data::detail {
 std::vector<AddedToken> numbered(const BpeDescription& description);
 
 /// Finds added tokens in text: the leftmost occurrence, the longest token among those that begin
-/// there; then the next behind it.
+/// there; then the next after it.
 class AddedTokens {
  public:
   /// What is looked for, and the token that it is. Empty texts are passed over; of equal ones the

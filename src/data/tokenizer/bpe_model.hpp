@@ -72,7 +72,7 @@ class BpeModel {
   void read_vocabulary(const BpeDescription& description);
   void read_merges(const BpeDescription& description);
   void find_barriers(const BpeDescription& description);
-  /// Of the characters of most seams, which are looked up in a table of bits: ASCII, and the mark
+  /// Of the characters of most hooks, which are looked up in a table of bits: ASCII, and the mark
   /// that stands for a blank. 255 for others.
   static std::size_t near_number(char32_t character) noexcept {
     constexpr char32_t blank_mark = 0x2581;

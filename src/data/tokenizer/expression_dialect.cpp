@@ -103,7 +103,7 @@ class Translator {
   struct Group {
     std::size_t begin;          ///< in to_
     bool is_plain;              ///< (?:
-    bool ignored_case_outside;  ///< what holds again behind it
+    bool ignored_case_outside;  ///< what holds again after it
   };
 
   [[noreturn]] void refuse(std::string_view construct) const {
@@ -258,7 +258,7 @@ class Translator {
     }
     range_begin_ = is_range_ ? std::nullopt : item.character;
     is_range_ = false;
-    // To PCRE2 [.a.] is more than three characters, and a - behind a range is not always one.
+    // To PCRE2 [.a.] is more than three characters, and a - after a range is not always one.
     const bool is_special =
         item.length == 1 && std::string_view("-.:=").find(item.to) != std::string_view::npos;
     replace(item.length, (is_special ? "\\" : "") + item.to);
@@ -301,7 +301,7 @@ class Translator {
     }
   }
 
-  /// What a quantifier behind it repeats begins here.
+  /// What a quantifier after it repeats begins here.
   void begin_atom() {
     atom_begin_ = to_.size();
     is_repeated_ = false;
@@ -344,7 +344,7 @@ class Translator {
     repeat(has_mode ? 2 : 1, std::string(rest.substr(0, has_mode ? 2 : 1)));
   }
 
-  /// The only mode of an interval is the lazy one of {n,m}?. A ? behind {n}, and any +, are
+  /// The only mode of an interval is the lazy one of {n,m}?. A ? after {n}, and any +, are
   /// quantifiers of their own; bounds in the wrong order make it possessive.
   void braces() {
     const auto interval = interval_of(from_.substr(at_));
@@ -417,7 +417,7 @@ class Translator {
   std::u32string text_;  ///< under (?i:, the last characters that stand side by side as text
   bool inside_class_ = false;
   std::optional<char32_t> range_begin_;  ///< in a class, the character before
-  bool is_range_ = false;                ///< in a class, behind the - of a range
+  bool is_range_ = false;                ///< in a class, after the - of a range
 };
 
 }  // namespace

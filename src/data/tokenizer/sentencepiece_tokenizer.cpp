@@ -16,7 +16,7 @@ namespace fourfold::data::detail {
 namespace {
 
 /// The library decodes a text as a whole; what it prints for a token depends on where the text
-/// begins and on bytes beside it. So the new tokens are decoded behind one that has printed
+/// begins and on bytes beside it. So the new tokens are decoded after one that has printed
 /// something, and what that one prints is taken off.
 class SentencePieceDecoder final : public StreamDecoder {
  public:

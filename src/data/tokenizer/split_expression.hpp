@@ -46,7 +46,7 @@ class SplitExpression {
   std::optional<Match> find(std::string_view text, std::size_t from);
 
   /// Calls `match` for all matches in a text, in order, as the library finds them: an empty one may
-  /// stand at either end of the text and anywhere between, but not right behind the match before.
+  /// stand at either end of the text and anywhere between, but not right after the match before.
   /// @pre text is valid UTF-8
   template <class Function>
   void for_each_match(std::string_view text, Function&& match) {

@@ -13,7 +13,7 @@
 
 namespace fourfold::data::detail {
 
-/// Takes tokens, and gives others to the step behind it.
+/// Takes tokens, and gives others to the step after it.
 class TokenDecoder::Step {
  public:
   explicit Step(Step* next) : next_(next) {}

@@ -133,7 +133,7 @@ void normalize_stretch(NormalForm form, std::string_view text, std::string& norm
 
 /// A character of a normal form, and what the library makes of it when it counts places: 0, it
 /// stands for the next character of the text; 1, it was put in; -n, it stands for the next one and
-/// n behind that.
+/// n after that.
 struct Placed {
   char32_t character = 0;
   std::ptrdiff_t change = 0;
@@ -306,10 +306,10 @@ bool normalize(NormalForm form, std::string_view text, std::string& normal) {
 }
 
 std::size_t normal_size_of_first(NormalForm form, std::string_view text, std::size_t bytes) {
-  std::string_view behind = text.substr(bytes);
+  std::string_view after = text.substr(bytes);
   std::size_t end = bytes;  // what comes from there on touches nothing before it
-  while (!behind.empty() && may_change(form, take_character(behind))) {
-    end = text.size() - behind.size();
+  while (!after.empty() && may_change(form, take_character(after))) {
+    end = text.size() - after.size();
   }
   std::vector<Placed> placed = decomposed(form, text.substr(0, end));
   placed = composes(form) ? recomposed(placed) : std::move(placed);

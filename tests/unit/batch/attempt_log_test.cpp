@@ -83,7 +83,7 @@ TEST_CASE("lines that are no records of ours are passed over", "[attempt_log]") 
         std::string("\xff\xfe")}) {
     write_bytes(folder / "attempts.jsonl", good + bad);
     CHECK(log.read().attempts == std::vector{first});
-    log.begin(second);  // behind a line that was cut off
+    log.begin(second);  // after a line that was cut off
     CHECK(log.read().attempts == std::vector{first, second});
   }
 }
@@ -146,7 +146,7 @@ TEST_CASE("a refused start is one of the attempt that has not ended", "[attempt_
   const RefusedStart before{.job = "6", .unix_s = 900, .reason = "no such key"};
   const RefusedStart of_first{
       .job = "7", .unix_s = 1010, .code = ExitCode::cannot_write, .reason = "disk full"};
-  const RefusedStart late{.job = "7", .unix_s = 1600, .reason = "typed by hand behind its end"};
+  const RefusedStart late{.job = "7", .unix_s = 1600, .reason = "typed by hand after its end"};
   log.refuse(before);  // by `fourfold job begin`: no attempt at all
   log.begin(first);
   log.refuse(of_first);
@@ -183,9 +183,9 @@ TEST_CASE("each launch inside a job has a begin and an end", "[attempt_log]") {
 TEST_CASE("the exit.json that lay there at the begin is noted", "[attempt_log]") {
   const ScratchFolder folder;
   const AttemptLog log(folder / "attempts.jsonl");
-  Attempt behind_another = first;
-  behind_another.exit_unix_s = 987654321.123456789;
-  log.begin(behind_another);
+  Attempt after_another = first;
+  after_another.exit_unix_s = 987654321.123456789;
+  log.begin(after_another);
   log.begin(second);
-  CHECK(log.read().attempts == std::vector{behind_another, second});
+  CHECK(log.read().attempts == std::vector{after_another, second});
 }

@@ -27,7 +27,7 @@ Attempt next(const std::string& chain, std::optional<std::int64_t> checkpoint_st
 }
 
 const BatchJob own{.id = "7"};
-const Attempt begun{.job = "7", .exit_unix_s = 1};  // behind a start whose end lies there
+const Attempt begun{.job = "7", .exit_unix_s = 1};  // after a start whose end lies there
 
 /// An exit.json of `by`, written since then.
 telemetry::ExitRecord told(ExitStatus status, const BatchJob& by = own) {
@@ -229,7 +229,7 @@ TEST_CASE("a run that was preempted, or is at its time limit, says so", "[chain]
   CHECK(stopped_by_slurm(failed, "preempted") == failed);
 }
 
-TEST_CASE("a start behind which the chain has begun another decides nothing", "[chain]") {
+TEST_CASE("a start after which the chain has begun another decides nothing", "[chain]") {
   const auto start = [](const char* chain, const char* job, std::int64_t restart) {
     return Attempt{.chain = chain, .job = job, .restart = restart};
   };

@@ -60,14 +60,14 @@ TEST_CASE("what is saved is not lost", "[node_hours]") {
   check({ended(attempt(10, 11, 0, 59), ExitCode::stopped_saved)}, 2, 0);
 }
 
-TEST_CASE("what came behind the last saved step of an attempt that was killed is lost",
+TEST_CASE("what came after the last saved step of an attempt that was killed is lost",
           "[node_hours]") {
   // Steps take a minute: the save of step 45 is done after 0.75 h.
   check({attempt(10, 11, 0, 60, {15, 30, 45})}, 2, 2 * 0.25);
   check({ended(attempt(10, 11, 0, 60, {15, 30, 45}), ExitCode::node_fault)}, 2, 2 * 0.25);
   check({attempt(10, 11, 0, 60, {15, 30, 45}), attempt(12, 13, 45, 105, {105})}, 4, 2 * 0.25);
   check({attempt(10, 11, 0, 60)}, 2, 2);  // nothing was saved
-  // A hang: it stood still for half an hour behind the step that was saved.
+  // A hang: it stood still for half an hour after the step that was saved.
   check({ended(attempt(10, 11, 0, 31, {30}), ExitCode::hang)}, 2, 2 * 0.5);
   // Nor is it less where that was its last one.
   check({ended(attempt(10, 11, 0, 30, {30}), ExitCode::hang)}, 2, 2 * 0.5);

@@ -40,7 +40,7 @@ const std::string status = R"({"state":"running","step":18,"steps":100,"loss":3.
 const std::string is_running =
     R"({"code":null,"reason":"running","step":null,"checkpoint":null,"bad_nodes":[],"retry":null})";
 
-/// A run behind step 19, on two nodes; its clock stands at 1210. exit.json is not there: it would
+/// A run after step 19, on two nodes; its clock stands at 1210. exit.json is not there: it would
 /// be of the time of this test.
 void write_run(const ScratchFolder& folder) {
   folder.write("metrics.jsonl", metrics);
@@ -130,7 +130,7 @@ TEST_CASE("an end that exit.json alone tells of is one of the newest attempt", "
   CHECK(view.verdict.retry);
   CHECK(view.hang_file);
   CHECK(view.attempts.back().code == ExitCode::hang);
-  CHECK(view.node_hours.lost == Approx(2 * 90.0 / 3600));  // behind the save at 1110
+  CHECK(view.node_hours.lost == Approx(2 * 90.0 / 3600));  // after the save at 1110
   CHECK(view.remaining_s == Approx(900 + 9 * 10));         // steps 11 to 19 are made again
 }
 
@@ -179,11 +179,11 @@ TEST_CASE("whatever the files hold, there is an answer", "[run_view]") {
   for (const char* name :
        {"status.json", "exit.json", "attempts.jsonl", "metrics.jsonl", "FINISHED"}) {
     for (const std::string& text : bad) {
-      for (const bool behind : {false, true}) {
+      for (const bool after : {false, true}) {
         INFO(name << " " << text.substr(0, 120));
         write_run(folder);
         const bool lines = std::string_view(name).ends_with("jsonl");
-        folder.write(name, behind && lines ? (name[0] == 'a' ? attempts : metrics) + text : text);
+        folder.write(name, after && lines ? (name[0] == 'a' ? attempts : metrics) + text : text);
         const RunView view = RunReader(folder.path()).look(1210);
         CHECK(view.step >= 0);
         CHECK(view.node_hours.used >= 0);

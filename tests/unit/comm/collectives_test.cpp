@@ -235,8 +235,8 @@ TEST_CASE("bf16 and f16 add up in float and round once", "[collectives]") {
 
 TEST_CASE("a NaN of any rank survives max and min", "[collectives]") {
   on_ranks_by_each_algorithm([](Communicator& world, Findings& findings) {
-    for (int culprit = 0; culprit < world.size(); ++culprit) {
-      const double value = world.rank() == culprit ? std::nan("") : world.rank();
+    for (int suspect = 0; suspect < world.size(); ++suspect) {
+      const double value = world.rank() == suspect ? std::nan("") : world.rank();
       findings.check(std::isnan(all_reduce_scalar(world, value, ReduceOp::max)), "max");
       findings.check(std::isnan(all_reduce_scalar(world, value, ReduceOp::min)), "min");
     }

@@ -173,8 +173,8 @@ TEST_CASE("collectives over registered memory, which ends before its communicato
 }
 
 // On a device an operation's time must not depend on when the host looks, nor on what is enqueued
-// behind it meanwhile.
-TEST_CASE("the end of what is in a device's queue is marked right behind it", "[device_order]") {
+// after it meanwhile.
+TEST_CASE("the end of what is in a device's queue is marked right after it", "[device_order]") {
   harness::on_ranks([](Communicator& world, Findings& findings) {
     const device::Stream computing;
     const device::Stream reading;
@@ -188,15 +188,15 @@ TEST_CASE("the end of what is in a device's queue is marked right behind it", "[
     findings.check(is_marked == (device::has_own_memory && is_nccl), "who knows");
     LateNumbers other(elements);
     other.fill(world.rank(), computing);
-    device::TimedEvent behind;
-    behind.record(computing);
+    device::TimedEvent after;
+    after.record(computing);
     reduction.wait(reading);
     reading.ref().synchronize();
     computing.ref().synchronize();
-    findings.check(behind.has_happened(), "all is over");
+    findings.check(after.has_happened(), "all is over");
     if (is_marked) {
       findings.check(end.has_happened(), "and so is what came before");
-      findings.check(clock.time_s(end) <= clock.time_s(behind), "in order");
+      findings.check(clock.time_s(end) <= clock.time_s(after), "in order");
     }
   });
 }

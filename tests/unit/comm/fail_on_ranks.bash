@@ -65,4 +65,4 @@ for _ in 1 2 3; do
   count_errors 0
 done
 
-expectations_met
+argument_checks_met

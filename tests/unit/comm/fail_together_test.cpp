@@ -155,7 +155,7 @@ TEST_CASE("what the first rank does is done on no other, and before any goes on"
     std::vector<int> who;  // one rank writes, and the barrier orders the others' reads
     std::array<std::size_t, 5> seen{};
     comm::run_ranks(ranks, [&](comm::Communicator& world) {
-      comm::first_rank_does(world, [&] {
+      comm::run_on_root(world, [&] {
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
         who.push_back(world.rank());
       });
@@ -170,7 +170,7 @@ TEST_CASE("what the first rank does is done on no other, and before any goes on"
 
 TEST_CASE("what the first rank fails with all throw") {
   const auto fail = [](int) { throw UserError(ExitCode::cannot_write, "the disk is full"); };
-  for (const auto& [rank, thrown] : agreed(3, fail, comm::first_rank_does)) {
+  for (const auto& [rank, thrown] : agreed(3, fail, comm::run_on_root)) {
     CAPTURE(rank);
     CHECK(thrown.code == ExitCode::cannot_write);
     CHECK(thrown.is_users);

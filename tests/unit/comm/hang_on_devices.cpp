@@ -6,7 +6,7 @@
 #include <fourfold/comm/device_options.hpp>
 #include <fourfold/comm/flight_recorder.hpp>
 #include <fourfold/comm/mpi_runtime.hpp>
-#include <fourfold/comm/watch.hpp>
+#include <fourfold/comm/watchdog.hpp>
 #include <fourfold/device/buffer.hpp>
 #include <fourfold/device/device.hpp>
 #include <fourfold/program/run.hpp>
@@ -31,7 +31,7 @@ constexpr int healthy_steps = 20;
 constexpr int all_steps = 200;
 constexpr std::int64_t elements = 30000;
 
-/// A step enqueues a reduction, and a message behind it, and waits for its stream.
+/// A step enqueues a reduction, and a message after it, and waits for its stream.
 class Steps {
  public:
   explicit Steps(comm::Communicator& world)
@@ -68,12 +68,12 @@ class Steps {
 
 ExitCode body(int argc, char** argv) {
   const std::string kind = argc > 2 ? argv[1] : "";
-  const int culprit = argc > 2 ? std::stoi(argv[2]) : -1;
+  const int suspect = argc > 2 ? std::stoi(argv[2]) : -1;
   device::load_kernels_first();
   comm::MpiRuntime mpi(&argc, &argv);
   if (argc < 4) {
     mpi.watch({.limits = {.deadline_s = 3, .silence_s = 4},
-               .on_hang = [](const comm::HangVerdict&, const std::string& report) {
+               .on_hang = [](const comm::HangDiagnosis&, const std::string& report) {
                  std::ofstream("hang.json") << report;
                }});
   }
@@ -83,7 +83,7 @@ ExitCode body(int argc, char** argv) {
   for (int step = 0; step < all_steps; ++step) {
     world.flight_recorder()->set_activity("step " + std::to_string(step));
     std::this_thread::sleep_for(10ms);
-    if (step == healthy_steps && world.rank() == culprit) {
+    if (step == healthy_steps && world.rank() == suspect) {
       steps.misbehave(kind);
     }
     steps.take();

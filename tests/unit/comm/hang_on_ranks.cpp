@@ -5,7 +5,7 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/comm/flight_recorder.hpp>
 #include <fourfold/comm/mpi_runtime.hpp>
-#include <fourfold/comm/watch.hpp>
+#include <fourfold/comm/watchdog.hpp>
 #include <fourfold/program/run.hpp>
 
 #include <unistd.h>
@@ -54,18 +54,18 @@ void misbehave(const std::string& kind, comm::Communicator& world, comm::Communi
 
 ExitCode body(int argc, char** argv) {
   const std::string kind = argc > 2 ? argv[1] : "";
-  const int culprit = argc > 2 ? std::stoi(argv[2]) : -1;
+  const int suspect = argc > 2 ? std::stoi(argv[2]) : -1;
   comm::MpiRuntime mpi(&argc, &argv);
   comm::Communicator& world = mpi.world();
   const auto pair = world.split(world.rank() / 2, 0, "pair");
   mpi.watch({.limits = {.deadline_s = 2.5, .silence_s = 2.5},
-             .on_hang = [](const comm::HangVerdict&,
+             .on_hang = [](const comm::HangDiagnosis&,
                            const std::string& report) { std::ofstream("hang.json") << report; },
              .on_end = [] { std::ofstream("ended-by-another") << "heard\n"; }});
   for (int step = 0; step < all_steps; ++step) {
     world.flight_recorder()->set_activity("step " + std::to_string(step));
     std::this_thread::sleep_for(30ms);
-    if (step == healthy_steps && world.rank() == culprit) {
+    if (step == healthy_steps && world.rank() == suspect) {
       misbehave(kind, world, *pair);
     }
     comm::all_reduce_scalar(world, 1.0, comm::ReduceOp::sum);

@@ -35,7 +35,7 @@ TEST_CASE("memory of a device that was taken since is seen, and remembered",
   CHECK(watch.used_bytes() <= most - bytes / 2);  // CUDA itself takes some hundred MiB
 }
 
-TEST_CASE("the device is asked behind the first steps, then every ten seconds",
+TEST_CASE("the device is asked after the first steps, then every ten seconds",
           "[device_memory_watch]") {
   DeviceMemoryWatch watch;
   for (const double now_s : {100.0, 100.5, 101.0}) {

@@ -59,7 +59,7 @@ TEST_CASE("a graph does what was recorded, with each launch and not before", "[g
     CHECK(numbers.at_end() == value);
   }
   zero(numbers.pinned.data(), sizeof(int), stream);
-  graph.launch(stream);  // behind it
+  graph.launch(stream);  // after it
   stream.ref().synchronize();
   CHECK(numbers.at_end() == 0);
   const Stream other;

@@ -68,7 +68,7 @@ TEST_CASE("what work on the host throws comes out where somebody waits", "[cuda]
 
 TEST_CASE("what work on the host throws is told to the thread that enqueued it", "[cuda]") {
   const Stream stream;
-  const Stream behind;
+  const Stream after;
   run_on_host([] { throw std::runtime_error("no room"); }, stream);
   Event done;
   done.record(stream);
@@ -82,8 +82,8 @@ TEST_CASE("what work on the host throws is told to the thread that enqueued it",
   });
   other.join();
   CHECK(told_to_other.empty());
-  done.wait(behind);
-  CHECK_THROWS_WITH(behind.ref().synchronize(), "no room");
+  done.wait(after);
+  CHECK_THROWS_WITH(after.ref().synchronize(), "no room");
 }
 
 TEST_CASE("that an event has not happened is no failure for the next call to tell", "[cuda]") {

@@ -38,11 +38,11 @@ TEST_CASE("large blocks go back when they are freed, whatever was freed before",
   std::vector<char>(30 * mib, 'x').clear();  // from here on a block of 20 MiB would be heap
   MemoryWatch watch;
   auto block = std::make_unique<std::vector<char>>(20 * mib, 'x');
-  const std::vector<char> behind_it(1000, 'x');  // holds the room of what lies before it
+  const std::vector<char> after_it(1000, 'x');  // holds the room of what lies before it
   block.reset();
   watch.look();
   CHECK(watch.peak_bytes() < 2 * mib);
-  CHECK(behind_it[999] == 'x');
+  CHECK(after_it[999] == 'x');
 }
 
 TEST_CASE("what was freed in small pieces can be given back", "[memory_watch]") {

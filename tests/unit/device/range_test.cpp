@@ -52,9 +52,9 @@ TEST_CASE("a range ends when an exception flies", "[range]") {
     throw std::runtime_error("as planned");
   };
   CHECK_THROWS_AS(fail(), std::runtime_error);
-  { const Range behind("behind"); }
+  { const Range after("after"); }
   CHECK(paths(take_recorded_ranges()) ==
-        std::vector<std::string>{"outer", "outer > inner", "behind"});
+        std::vector<std::string>{"outer", "outer > inner", "after"});
 }
 
 TEST_CASE("a range whose name cannot be made is none", "[range]") {

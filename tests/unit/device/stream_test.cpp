@@ -13,7 +13,7 @@ using fourfold::device::Stream;
 
 static_assert(!std::is_copy_constructible_v<Stream> && !std::is_copy_constructible_v<Event>);
 
-TEST_CASE("work behind an event sees what the event marks", "[stream]") {
+TEST_CASE("work after an event sees what the event marks", "[stream]") {
   const Stream producer;
   const Stream consumer;
   const fourfold::device::Tensor source(fourfold::DType::f32, {1});

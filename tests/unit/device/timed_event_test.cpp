@@ -82,7 +82,7 @@ TEST_CASE("events lie between the host's times around them, in the order of the 
   renewed.renew(stream);
   wait_a_while();
   renewed.renew(stream);
-  for (const TimedEvent* event : {&first, &third}) {  // from before, and from behind a settled one
+  for (const TimedEvent* event : {&first, &third}) {  // from before, and from after a settled one
     CHECK(std::abs(renewed.time_s(*event) - clock.time_s(*event)) < apart_s);
   }
 

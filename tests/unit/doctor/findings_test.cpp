@@ -133,7 +133,7 @@ TEST_CASE("a clock is wrong against the median, whoever's it is", "[clocks]") {
                                                       {.offset_s = third_s, .name_problem = ""}});
   };
   CHECK(check(0, 0.01, -0.01).status() == Status::ok);
-  CHECK(finds(check(0, 5, 5), "the clock of node0 is 5.0 s behind"));
+  CHECK(finds(check(0, 5, 5), "the clock of node0 is 5.0 s after"));
   CHECK(finds(check(0, 5, 0), "the clock of node1 is 5.0 s before"));
   CHECK(check(0, 0, -100).bad_nodes() == Names{"node2"});
   const std::vector<ClockFacts> lost{{.offset_s = 0, .name_problem = ""},

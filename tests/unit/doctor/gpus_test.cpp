@@ -19,7 +19,7 @@ using program::CommandOutput;
 using Answers = std::map<std::string, CommandOutput>;
 
 NodeGpus look(const Answers& answers) {
-  return look_at_gpus([&](const std::vector<std::string>& command) {
+  return query_gpus([&](const std::vector<std::string>& command) {
     for (const auto& [word, answer] : answers) {
       if (std::ranges::any_of(command, [&](const std::string& argument) {
             return argument.find(word) != std::string::npos;
@@ -62,7 +62,7 @@ Check judge(const std::vector<NodeGpus>& nodes, bool on_gpus = false) {
 }
 
 const NodeGpus sound = look(two_gpus);
-const NodeGpus none = look_at_gpus([](const auto&) { return std::nullopt; });
+const NodeGpus none = query_gpus([](const auto&) { return std::nullopt; });
 
 }  // namespace
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "place_checks.hpp"
+#include "placement_checks.hpp"
 
 #include <fmt/format.h>
 

@@ -106,7 +106,7 @@ TEST_CASE("lines are compared with those of their axis on as many nodes", "[tran
   CHECK(checks[0].bad_nodes() == Names{"node2"});
   CHECK(finds(checks[0], "ranks 4, 5 on node2"));
   CHECK(checks[1].status() == Status::ok);
-  // Several nodes are suspects, not culprits.
+  // Several nodes are suspects, not suspects.
   lines[4].bus_gb_s = 0.5;
   checks = transport_checks(ranks, lines);
   CHECK(checks[1].status() == Status::warning);

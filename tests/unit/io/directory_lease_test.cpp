@@ -274,7 +274,7 @@ TEST_CASE("a later start of a job takes the lease of one that lives, and never s
   CHECK(code_of(stale) == ExitCode::no_progress);
   has_it = false;
   starts.join();
-  CHECK_FALSE(stale.is_held());  // nor behind the end of the other
+  CHECK_FALSE(stale.is_held());  // nor after the end of the other
   CHECK(log.text().find("took the lease of this directory from an earlier start") !=
         std::string::npos);
   // Dead or not, the earlier one has no right to it.
@@ -318,9 +318,9 @@ TEST_CASE("who is known to be gone by another lease is not watched again", "[lea
   write_lease(scratch / "e", "fourfold-lease 1 cccc node1 - 78 41 0 3\n");
   const harness::CapturedLog log;
   const DirectoryLease first(scratch / "c", elsewhere("node2", "42"), quick);
-  CHECK(first.left_behind_by() == elsewhere("node1", "41"));
+  CHECK(first.left_after_by() == elsewhere("node1", "41"));
   LeaseOptions patient{.beat = 20ms, .silence = 1h};
-  patient.gone = first.left_behind_by();
+  patient.gone = first.left_after_by();
   const DirectoryLease second(scratch / "d", elsewhere("node2", "42"), patient);
   CHECK(second.is_held());
   patient.silence = 400ms;
@@ -328,7 +328,7 @@ TEST_CASE("who is known to be gone by another lease is not watched again", "[lea
   const DirectoryLease third(scratch / "e", elsewhere("node2", "42"), patient);  // another process
   CHECK(std::chrono::steady_clock::now() - start >= patient.silence);
   const DirectoryLease fourth(scratch / "f", elsewhere("node2", "42"), quick);
-  CHECK_FALSE(fourth.left_behind_by());
+  CHECK_FALSE(fourth.left_after_by());
 }
 
 TEST_CASE("leases of different names are kept apart, and show whose they are", "[lease]") {

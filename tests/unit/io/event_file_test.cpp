@@ -57,7 +57,7 @@ TEST_CASE("a run that goes on voids later events of older files, and never overw
                  "0f000000000000006d532b090900000040fc54d94110073a0208013c4f4b07"));
 }
 
-TEST_CASE("a later start's file sorts behind the others, whatever its clock says") {
+TEST_CASE("a later start's file sorts after the others, whatever its clock says") {
   const ScratchFolder scratch;
   scratch.write("events.out.tfevents.1700000500.node9.12.0", "of a host whose clock is ahead");
   scratch.write("events.out.tfevents.99999999999999.x", "of nobody");

@@ -241,7 +241,7 @@ TEST_CASE("a run that loses its lease while it begins leaves word and steps as t
   CHECK(cluster.restart().step == 20);
 }
 
-TEST_CASE("a fast save that another's start overtakes leaves no folder behind") {
+TEST_CASE("a fast save that another's start overtakes leaves no folder after") {
   const ScratchFolder scratch;
   std::atomic<bool> is_taken = false;
   FastCluster cluster{.root = scratch.path(), .node_of_rank = {0, 1}};

@@ -24,7 +24,7 @@ using fourfold::harness::ScratchFolder;
 using fourfold::harness::write_bytes;
 using fourfold::io::LineFile;
 
-TEST_CASE("lines are added behind what is there, each whole at once", "[line_file]") {
+TEST_CASE("lines are added after what is there, each whole at once", "[line_file]") {
   const ScratchFolder folder;
   LineFile file(folder / "log", "go away");
   CHECK_FALSE(std::filesystem::exists(folder / "log"));  // before there is anything to say

@@ -45,15 +45,15 @@ TEST_CASE("a provisional lease leaves the directory as it was", "[lease]") {
     const auto before = harness::files_below(scratch.path());
     {
       const harness::CapturedLog log;
-      DirectoryLease behind_another(scratch / "c", elsewhere("node2", "42"), options);
+      DirectoryLease after_another(scratch / "c", elsewhere("node2", "42"), options);
       DirectoryLease new_folder(scratch / "there" / "deep" / "er", elsewhere("node2"), options);
-      behind_another.check();
+      after_another.check();
       if (is_settled) {
-        behind_another.settle();
+        after_another.settle();
         new_folder.settle();
         CHECK(harness::files_below(scratch.path()).size() == 2);  // nothing lies aside
       }
-      behind_another.check();
+      after_another.check();
     }
     CHECK((harness::files_below(scratch.path()) == before) == !is_settled);
     CHECK(fs::exists(scratch / "c" / ".lease") == !is_settled);

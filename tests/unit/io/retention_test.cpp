@@ -64,7 +64,7 @@ TEST_CASE("a step that does not fit is told by bytes or by files", "[retention]"
         "19 files to be made, room for 18 there (inodes)");
 }
 
-TEST_CASE("who loses the lease behind a save changes neither LATEST nor older steps",
+TEST_CASE("who loses the lease after a save changes neither LATEST nor older steps",
           "[retention]") {
   const harness::ScratchFolder scratch;
   REQUIRE(try_save(scratch / "from", 2, 10).codes == std::vector{0, 0});

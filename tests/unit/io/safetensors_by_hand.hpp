@@ -8,7 +8,7 @@
 
 namespace fourfold::harness {
 
-/// A safetensors file of this header and so many bytes behind it, whether it holds together or not.
+/// A safetensors file of this header and so many bytes after it, whether it holds together or not.
 inline std::string safetensors_by_hand(const std::string& header, std::size_t data_bytes) {
   std::string bytes;
   for (int i = 0; i < 8; ++i) {

@@ -180,7 +180,7 @@ TEST_CASE("no run begins anew where an entry has the name of a step that is gone
           said.find("begin again at step 10") == std::string::npos) {
         throw std::runtime_error("not refused: " + said);
       }
-      io::require_no_lost_steps(scratch / "c", 20, world);  // that one is not behind it
+      io::require_no_lost_steps(scratch / "c", 20, world);  // that one is not after it
     });
     CHECK_THROWS_MATCHES(restore(scratch / "c"), UserError,
                          MessageMatches(ContainsSubstring("this run would begin anew")));

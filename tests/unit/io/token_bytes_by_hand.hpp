@@ -47,7 +47,7 @@ struct Index {
   }
 };
 
-/// An llm.c file with `tokens` announced in its header and `payload` behind it.
+/// An llm.c file with `tokens` announced in its header and `payload` after it.
 inline std::string llmc(std::int32_t magic, std::int32_t version, std::int32_t tokens,
                         const std::string& payload) {
   std::string bytes = little_endian(magic) + little_endian(version) + little_endian(tokens);

@@ -4,7 +4,7 @@
 /// What the kernels' own calls of CUDA make of a device that fails: what the program then ends
 /// with.
 #include "failing_device.hpp"
-#include "way_rounds.hpp"
+#include "timing_rounds.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/device/stream.hpp>
@@ -18,7 +18,7 @@ using fourfold::ExitCode;
 using fourfold::SystemError;
 using fourfold::device::Stream;
 using fourfold::harness::FailingDevice;
-using fourfold::kernels::WayRounds;
+using fourfold::kernels::TimingRounds;
 
 namespace {
 
@@ -40,8 +40,8 @@ void expect_failure(const char* plan, ExitCode code, const char* words,
 
 TEST_CASE("a device that fails while products are measured is no bug", "[products]") {
   const Stream stream;
-  WayRounds rounds(stream);
-  for (std::size_t round = 0; round < WayRounds::rounds; ++round) {
+  TimingRounds rounds(stream);
+  for (std::size_t round = 0; round < TimingRounds::rounds; ++round) {
     rounds.mark();
   }
   rounds.wait();
@@ -50,11 +50,11 @@ TEST_CASE("a device that fails while products are measured is no bug", "[product
   expect_failure("cudaEventRecord:1:214", ExitCode::node_fault,
                  "cudaEventRecord failed (cudaErrorECCUncorrectable", [&] { rounds.mark(); });
   expect_failure("cudaEventQuery:1:719", ExitCode::node_fault, "cudaEventQuery failed",
-                 [&] { static_cast<void>(WayRounds(stream).is_done()); });
+                 [&] { static_cast<void>(TimingRounds(stream).is_done()); });
   expect_failure("cudaEventElapsedTime:1:719", ExitCode::node_fault, "cudaEventElapsedTime failed",
                  [&] {
-                   WayRounds whole(stream);
-                   for (std::size_t round = 0; round < WayRounds::rounds; ++round) {
+                   TimingRounds whole(stream);
+                   for (std::size_t round = 0; round < TimingRounds::rounds; ++round) {
                      whole.mark();
                    }
                    whole.wait();

@@ -75,7 +75,7 @@ TEST_CASE("alignments count up to 256", "[products]") {
   CHECK(alignment_of(memory.data() + 7) == 1);
 }
 
-TEST_CASE("a product without its epilogue is what the epilogue comes behind", "[products]") {
+TEST_CASE("a product without its epilogue is what the epilogue comes after", "[products]") {
   float sums = 0;
   Product product = weight_gradient();
   product.epilogue = Epilogue::row_sums;

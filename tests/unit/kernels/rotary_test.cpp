@@ -63,7 +63,7 @@ TEST_CASE("rotary agrees with the reference, leaves its neighbours, and turns ba
   const std::int64_t head_dim = GENERATE(2, 6, 26, 64, 80);
   CAPTURE(name(dtype), tokens, heads, head_dim);
   const std::int64_t batch = 2;
-  const std::int64_t width = (heads + 2) * head_dim;  // one head before ours and one behind
+  const std::int64_t width = (heads + 2) * head_dim;  // one head before ours and one after
   const Tensor x = test::random_tensor(dtype, {batch, tokens, width}, 1);
   const Tensor original = test::copy_of(x);
   const Tensor expected = test::copy_of(x);

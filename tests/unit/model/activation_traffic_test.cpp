@@ -20,7 +20,7 @@ using fourfold::TensorView;
 using fourfold::model::Architecture;
 using fourfold::model::Family;
 using fourfold::model::Gradients;
-using fourfold::model::Seams;
+using fourfold::model::ParallelHooks;
 using fourfold::model::StageOptions;
 using fourfold::model::Units;
 using fourfold::model_test::Model;
@@ -44,14 +44,14 @@ Architecture config_of(Family family, std::int64_t layers, double dropout) {
 /// The same stage twice: its activations stay, or lie on the host.
 struct Pair {
   Pair(const Architecture& config, Units units, StageOptions options, DType compute)
-      : staying(config, units, options, seams, compute),
-        moving(config, units, on_host(options), seams, compute) {}
+      : staying(config, units, options, hooks, compute),
+        moving(config, units, on_host(options), hooks, compute) {}
   static StageOptions on_host(StageOptions options) {
     options.activations_on_host = true;
     return options;
   }
 
-  Seams seams;
+  ParallelHooks hooks;
   Model staying;
   Model moving;
 };
@@ -96,7 +96,7 @@ std::vector<float> crossing_passes(Model& model, const std::vector<OwnedBatch>& 
     backward(2);
     forward(0);
     backward(1);
-    weight(1);  // straight behind its first half
+    weight(1);  // straight after its first half
     evaluate(1);
     weight(2);
     backward(0);

@@ -19,8 +19,8 @@ using fourfold::TensorView;
 using fourfold::model::Architecture;
 using fourfold::model::Family;
 using fourfold::model::Gradients;
+using fourfold::model::ParallelHooks;
 using fourfold::model::Parameter;
-using fourfold::model::Seams;
 using fourfold::model::StageOptions;
 using fourfold::model_test::Model;
 using fourfold::model_test::options_for;
@@ -103,14 +103,14 @@ TEST_CASE("a head in chunks computes what it does in one piece", "[head_chunks]"
   const DType compute = GENERATE(DType::f32, DType::bf16, DType::f16);
   const Architecture config = small(family, 0.2, tied);
   const double tolerance = compute == DType::f32 ? 1e-5 : compute == DType::f16 ? 2e-3 : 2e-2;
-  Seams seams;
+  ParallelHooks hooks;
   const std::vector<OwnedBatch> batches = shrinking_batches(config);
-  Model whole(config, model::all_units(config), options(1, backward), seams, compute);
+  Model whole(config, model::all_units(config), options(1, backward), hooks, compute);
   const std::vector<float> losses = three_in_flight(whole, batches, split);
   CHECK(!whole.stage->finds_loss_backward());
   for (const int chunks : {2, 3, 5, 14}) {  // of 7, 5, 3 and 1 of fourteen rows
     CAPTURE(model::name(family), tied, split, fourfold::name(compute), chunks);
-    Model cut(config, model::all_units(config), options(chunks, backward), seams, compute);
+    Model cut(config, model::all_units(config), options(chunks, backward), hooks, compute);
     CHECK(cut.stage->finds_loss_backward());
     const std::vector<float> cut_losses = three_in_flight(cut, batches, split);
     REQUIRE(cut_losses.size() == losses.size());
@@ -124,11 +124,11 @@ TEST_CASE("a head in chunks evaluates and predicts as in one piece", "[head_chun
   const Family family = GENERATE(Family::gpt2, Family::llama);
   const auto purpose = GENERATE(StageOptions::Purpose::train, StageOptions::Purpose::evaluate);
   const Architecture config = small(family, 0.2);
-  Seams seams;
-  Model whole(config, model::all_units(config), options(1), seams);
+  ParallelHooks hooks;
+  Model whole(config, model::all_units(config), options(1), hooks);
   StageOptions in_chunks = options(4);
   in_chunks.purpose = purpose;
-  Model cut(config, model::all_units(config), in_chunks, seams);
+  Model cut(config, model::all_units(config), in_chunks, hooks);
   for (const OwnedBatch& batch : shrinking_batches(config)) {
     whole.stage->forward_evaluate(0, batch.view(), stream);
     cut.stage->forward_evaluate(0, batch.view(), stream);
@@ -149,9 +149,9 @@ TEST_CASE("a head in chunks evaluates and predicts as in one piece", "[head_chun
 TEST_CASE("an evaluation between two passes of other slots leaves a head in chunks alone",
           "[head_chunks]") {
   const Architecture config = small(Family::gpt2, 0.2);
-  Seams seams;
-  Model undisturbed(config, model::all_units(config), options(3), seams);
-  Model disturbed(config, model::all_units(config), options(3), seams);
+  ParallelHooks hooks;
+  Model undisturbed(config, model::all_units(config), options(3), hooks);
+  Model disturbed(config, model::all_units(config), options(3), hooks);
   const std::vector<OwnedBatch> batches = shrinking_batches(config);
   for (Model* model : {&undisturbed, &disturbed}) {
     model->stage->forward_train(1, batches[0].view(), scale, stream);

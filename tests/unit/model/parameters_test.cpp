@@ -55,7 +55,7 @@ std::vector<Box> halves(const std::vector<ParameterSpec>& table, std::size_t dim
 
 }  // namespace
 
-TEST_CASE("q, k, v and gate, up lie one behind the other, with their biases", "[parameters]") {
+TEST_CASE("q, k, v and gate, up lie one after the other, with their biases", "[parameters]") {
   Architecture config = small(Family::llama);
   config.hidden = 23;  // no multiple of the alignment
   config.attention.head_dim = 6;

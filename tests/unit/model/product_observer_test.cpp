@@ -22,7 +22,7 @@ using fourfold::model::AttentionProduct;
 using fourfold::model::Family;
 using fourfold::model::Gradients;
 using fourfold::model::LinearProduct;
-using fourfold::model::Seams;
+using fourfold::model::ParallelHooks;
 using fourfold::model_test::Model;
 using fourfold::model_test::options_for;
 using fourfold::model_test::OwnedBatch;
@@ -76,14 +76,14 @@ class Counter : public model::ProductObserver {
 TEST_CASE("an observer is shown every product of a model", "[product_observer]") {
   const Family family = GENERATE(Family::gpt2, Family::llama);
   const model::Architecture config = small(family);
-  Seams seams;
-  Model observed(config, model::all_units(config), options_for(sequences, tokens), seams);
+  ParallelHooks hooks;
+  Model observed(config, model::all_units(config), options_for(sequences, tokens), hooks);
   const OwnedBatch batch(config, sequences, tokens, 1);
   Counter counter;
-  seams.show_products_to(&counter);
+  hooks.show_products_to(&counter);
   observed.stage->forward_train(0, batch.view(), scale, stream);
   observed.stage->backward(0, Gradients::complete, stream);
-  seams.show_products_to(nullptr);
+  hooks.show_products_to(nullptr);
   observed.stage->forward_evaluate(0, batch.view(), stream);
   const std::int64_t gate = family == Family::llama ? 3 : 2;
   const std::int64_t of_block = config.hidden * config.attention.head_dim *

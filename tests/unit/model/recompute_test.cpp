@@ -21,8 +21,8 @@ using fourfold::TensorView;
 using fourfold::model::Architecture;
 using fourfold::model::Family;
 using fourfold::model::Gradients;
+using fourfold::model::ParallelHooks;
 using fourfold::model::Recompute;
-using fourfold::model::Seams;
 using fourfold::model::StageOptions;
 using fourfold::model::Units;
 using fourfold::model_test::Model;
@@ -129,9 +129,9 @@ TEST_CASE("recomputation has the bits of keeping everything, several micro-batch
   const auto backward = GENERATE(StageOptions::Backward::fused, StageOptions::Backward::split);
   const bool split = backward == StageOptions::Backward::split;
   CAPTURE(model::name(policy), model::family_name(config), config.dropout, split);
-  Seams seams;
-  Model keeping(config, model::all_units(config), options({}, backward), seams, compute);
-  Model again(config, model::all_units(config), options(policy, backward), seams, compute);
+  ParallelHooks hooks;
+  Model keeping(config, model::all_units(config), options({}, backward), hooks, compute);
+  Model again(config, model::all_units(config), options(policy, backward), hooks, compute);
   const std::vector<OwnedBatch> batches = ragged_batches(config);
   CHECK(three_in_flight(again, batches, split) == three_in_flight(keeping, batches, split));
 }
@@ -140,15 +140,15 @@ TEST_CASE("stages recompute their own blocks", "[recompute]") {
   const Recompute policy = each_policy();
   const Architecture config = five_blocks(0.2);
   CAPTURE(model::name(policy), model::family_name(config));
-  Seams seams;
-  Model whole(config, model::all_units(config), options({}), seams);
+  ParallelHooks hooks;
+  Model whole(config, model::all_units(config), options({}), hooks);
   const OwnedBatch batch(config, sequences, tokens, 1);
   whole.stage->forward_train(0, batch.view(), scale, stream);
   whole.stage->backward(0, Gradients::complete, stream);
 
   std::vector<std::unique_ptr<Model>> parts;
   for (const Units units : {Units{0, 4}, Units{4, 6}, Units{6, 7}}) {
-    parts.push_back(std::make_unique<Model>(config, units, options(policy), seams));
+    parts.push_back(std::make_unique<Model>(config, units, options(policy), hooks));
   }
   const auto hand_over = [](TensorView from, TensorView to) {
     device::copy(to.data(), from.data(), to.bytes(), stream);
@@ -178,9 +178,9 @@ TEST_CASE("stages recompute their own blocks", "[recompute]") {
 TEST_CASE("a stage that recomputes predicts as any other", "[recompute]") {
   const Recompute policy = each_policy();
   const Architecture config = five_blocks(0.2);
-  Seams seams;
-  Model keeping(config, model::all_units(config), options({}), seams);
-  Model again(config, model::all_units(config), options(policy), seams);
+  ParallelHooks hooks;
+  Model keeping(config, model::all_units(config), options({}), hooks);
+  Model again(config, model::all_units(config), options(policy), hooks);
   const OwnedBatch batch(config, 1, tokens, 1);
   const auto row = [&](Model& model) {
     const TensorView logits = model.stage->predict(batch.view(), tokens - 2, stream);

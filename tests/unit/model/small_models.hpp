@@ -11,9 +11,9 @@
 #include <fourfold/device/buffer.hpp>
 #include <fourfold/harness/shared_vector.hpp>
 #include <fourfold/kernels/cross_entropy.hpp>
+#include <fourfold/model/parallel_hooks.hpp>
 #include <fourfold/model/parameters.hpp>
 #include <fourfold/model/presets.hpp>
-#include <fourfold/model/seams.hpp>
 #include <fourfold/model/stage.hpp>
 
 #include <cstdint>
@@ -101,10 +101,10 @@ inline std::vector<OwnedBatch> ragged_batches(const model::Architecture& config)
 /// nothing is lost in rounding.
 struct Model {
   Model(const model::Architecture& config, model::Units units, const model::StageOptions& options,
-        model::Seams& seams, DType compute = DType::f32)
+        model::ParallelHooks& hooks, DType compute = DType::f32)
       : parameters(model::parameter_table(config, units), compute, arena) {
     start();
-    stage = std::make_unique<model::Stage>(config, units, parameters, seams, arena, options, &host);
+    stage = std::make_unique<model::Stage>(config, units, parameters, hooks, arena, options, &host);
     arena.seal();
     host.seal();
   }

@@ -19,7 +19,7 @@ using fourfold::device::Arena;
 using fourfold::device::MemoryUse;
 using fourfold::model::Architecture;
 using fourfold::model::Family;
-using fourfold::model::Seams;
+using fourfold::model::ParallelHooks;
 using fourfold::model::StageOptions;
 using fourfold::model::Units;
 using fourfold::model_test::Model;
@@ -46,8 +46,8 @@ class Taken {
     Arena others(Arena::Backing::counted);
     const model::Parameters parameters(table, boxes, compute, others,
                                        {.tiles = options.tiles ? 2 : 1});
-    Seams seams;
-    const model::Stage stage(config, units, parameters, seams, device_, options, &host_);
+    ParallelHooks hooks;
+    const model::Stage stage(config, units, parameters, hooks, device_, options, &host_);
   }
 
   std::int64_t on_device(MemoryUse use) const {
@@ -111,7 +111,7 @@ struct Expected {
 }  // namespace
 
 TEST_CASE("bytes that are counted are those the arena hands out", "[stage_memory]") {
-  Seams seams;
+  ParallelHooks hooks;
   fourfold::harness::Sweep sweep(5);
   const std::vector<StageOptions> all_options = each_options();
   for (const Family family : {Family::gpt2, Family::llama}) {
@@ -123,7 +123,7 @@ TEST_CASE("bytes that are counted are those the arena hands out", "[stage_memory
             if (!sweep.takes_next()) {
               continue;
             }
-            Model made(config, units, options, seams, compute);
+            Model made(config, units, options, hooks, compute);
             fourfold::harness::SharedArena bare;
             const model::Parameters parameters(model::parameter_table(config, units), compute,
                                                bare);

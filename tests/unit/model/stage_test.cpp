@@ -30,8 +30,8 @@ using fourfold::TensorView;
 using fourfold::model::Architecture;
 using fourfold::model::Family;
 using fourfold::model::Gradients;
+using fourfold::model::ParallelHooks;
 using fourfold::model::Parameter;
-using fourfold::model::Seams;
 using fourfold::model::StageOptions;
 using fourfold::model::Units;
 using fourfold::model_test::Model;
@@ -75,9 +75,9 @@ double sum(const std::vector<float>& values) {
 
 TEST_CASE("the same run twice gives the same bits", "[stage]") {
   const Architecture config = config_of(each_variant());
-  Seams seams;
-  Model a(config, model::all_units(config), options_for(sequences, tokens), seams);
-  Model b(config, model::all_units(config), options_for(sequences, tokens), seams);
+  ParallelHooks hooks;
+  Model a(config, model::all_units(config), options_for(sequences, tokens), hooks);
+  Model b(config, model::all_units(config), options_for(sequences, tokens), hooks);
   const OwnedBatch batch(config, sequences, tokens, 1);
   train(a, 0, batch);
   train(b, 0, batch);
@@ -90,8 +90,8 @@ TEST_CASE("a stage is not made of heads that are too wide for the device", "[sta
   const auto make = [](std::int64_t head_dim) {
     Architecture config = small(Family::llama);
     config.attention.head_dim = head_dim;
-    Seams seams;
-    const Model made(config, model::all_units(config), options_for(sequences, tokens), seams);
+    ParallelHooks hooks;
+    const Model made(config, model::all_units(config), options_for(sequences, tokens), hooks);
   };
   CHECK_NOTHROW(make(256));
   if (device::has_own_memory) {
@@ -106,8 +106,8 @@ TEST_CASE("a stage is not made of heads that are too wide for the device", "[sta
 
 TEST_CASE("gradients of micro-batches add up", "[stage]") {
   const Architecture config = config_of(each_variant());
-  Seams seams;
-  Model model(config, model::all_units(config), options_for(sequences, tokens), seams);
+  ParallelHooks hooks;
+  Model model(config, model::all_units(config), options_for(sequences, tokens), hooks);
   const OwnedBatch first(config, sequences, tokens, 1);
   const OwnedBatch second(config, sequences, tokens, 2);
   train(model, 0, first);
@@ -130,9 +130,9 @@ TEST_CASE("gradients of micro-batches add up", "[stage]") {
 
 TEST_CASE("slots do not touch each other", "[stage]") {
   const Architecture config = config_of(each_variant());
-  Seams seams;
-  Model one(config, model::all_units(config), options_for(sequences, tokens, 1), seams);
-  Model three(config, model::all_units(config), options_for(sequences, tokens, 3), seams);
+  ParallelHooks hooks;
+  Model one(config, model::all_units(config), options_for(sequences, tokens, 1), hooks);
+  Model three(config, model::all_units(config), options_for(sequences, tokens, 3), hooks);
   std::vector<OwnedBatch> batches;
   for (const std::uint64_t seed : {1U, 2U, 3U}) {
     batches.emplace_back(config, sequences, tokens, seed);
@@ -151,11 +151,11 @@ TEST_CASE("slots do not touch each other", "[stage]") {
 TEST_CASE("a split backward pass has the bits of the whole one, however late its second half",
           "[stage]") {
   const Architecture config = config_of(each_variant());
-  Seams seams;
-  Model fused(config, model::all_units(config), options_for(sequences, tokens), seams);
+  ParallelHooks hooks;
+  Model fused(config, model::all_units(config), options_for(sequences, tokens), hooks);
   StageOptions options = options_for(sequences, tokens, 2);
   options.backward = StageOptions::Backward::split;
-  Model split(config, model::all_units(config), options, seams);
+  Model split(config, model::all_units(config), options, hooks);
   const OwnedBatch first(config, sequences, tokens, 1);
   const OwnedBatch second(config, sequences, tokens, 2);
   train(fused, 0, first);
@@ -172,12 +172,12 @@ TEST_CASE("a split backward pass has the bits of the whole one, however late its
 TEST_CASE("a model cut into three stages has the bits of the whole", "[stage]") {
   const Variant variant = each_variant();
   const Architecture config = config_of(variant);
-  Seams seams;
+  ParallelHooks hooks;
   const StageOptions options = options_for(sequences, tokens);
-  Model whole(config, model::all_units(config), options, seams);
+  Model whole(config, model::all_units(config), options, hooks);
   std::vector<std::unique_ptr<Model>> parts;
   for (const Units units : {Units{0, 2}, Units{2, 4}, Units{4, 5}}) {
-    parts.push_back(std::make_unique<Model>(config, units, options, seams));
+    parts.push_back(std::make_unique<Model>(config, units, options, hooks));
   }
   const OwnedBatch batch(config, sequences, tokens, 1);
   train(whole, 0, batch);
@@ -223,11 +223,11 @@ TEST_CASE("a model cut into three stages has the bits of the whole", "[stage]") 
 
 TEST_CASE("a stage for evaluation has the bits of one for training", "[stage]") {
   const Architecture config = config_of(each_variant());
-  Seams seams;
-  Model trained(config, model::all_units(config), options_for(sequences, tokens), seams);
+  ParallelHooks hooks;
+  Model trained(config, model::all_units(config), options_for(sequences, tokens), hooks);
   StageOptions options = options_for(sequences, tokens);
   options.purpose = StageOptions::Purpose::evaluate;
-  Model lean(config, model::all_units(config), options, seams);
+  Model lean(config, model::all_units(config), options, hooks);
   const OwnedBatch batch(config, sequences, tokens, 1);
   trained.stage->forward_evaluate(0, batch.view(), stream);
   lean.stage->forward_evaluate(0, batch.view(), stream);
@@ -249,8 +249,8 @@ TEST_CASE("a stage for evaluation has the bits of one for training", "[stage]") 
 TEST_CASE("a short micro-batch is the front of a long one; predict gives one row's logits",
           "[stage]") {
   const Architecture config = config_of(each_variant());
-  Seams seams;
-  Model model(config, model::all_units(config), options_for(sequences, tokens), seams);
+  ParallelHooks hooks;
+  Model model(config, model::all_units(config), options_for(sequences, tokens), hooks);
   const OwnedBatch whole(config, 1, tokens, 1);
   model.stage->forward_evaluate(0, whole.view(), stream);
   const TensorView logits = model.stage->logits(0);
@@ -273,8 +273,8 @@ TEST_CASE("a short micro-batch is the front of a long one; predict gives one row
 
 TEST_CASE("dropout is drawn from seed, step and sample, and evaluation has none", "[stage]") {
   const Architecture config = small(GENERATE(Family::gpt2, Family::llama), 0.3);
-  Seams seams;
-  Model model(config, model::all_units(config), options_for(sequences, tokens), seams);
+  ParallelHooks hooks;
+  Model model(config, model::all_units(config), options_for(sequences, tokens), hooks);
   const auto losses_of = [&](const model::Batch& batch) {
     model.stage->forward_train(0, batch, scale, stream);
     return model.losses();
@@ -297,8 +297,8 @@ TEST_CASE("dropout is drawn from seed, step and sample, and evaluation has none"
 
 TEST_CASE("gradients with dropout are slopes of the loss", "[stage]") {
   const Architecture config = small(GENERATE(Family::gpt2, Family::llama), 0.3, false);
-  Seams seams;
-  Model model(config, model::all_units(config), options_for(sequences, tokens), seams);
+  ParallelHooks hooks;
+  Model model(config, model::all_units(config), options_for(sequences, tokens), hooks);
   const OwnedBatch batch(config, sequences, tokens, 1);
   const auto loss = [&] {
     model.stage->forward_train(0, batch.view(), 1, stream);
@@ -338,9 +338,9 @@ TEST_CASE("16 bits stay near f32", "[stage]") {
   const Architecture config = config_of(each_variant());
   const DType compute = GENERATE(DType::bf16, DType::f16);
   CAPTURE(fourfold::name(compute));
-  Seams seams;
-  Model exact(config, model::all_units(config), options_for(sequences, tokens), seams);
-  Model rounded(config, model::all_units(config), options_for(sequences, tokens), seams, compute);
+  ParallelHooks hooks;
+  Model exact(config, model::all_units(config), options_for(sequences, tokens), hooks);
+  Model rounded(config, model::all_units(config), options_for(sequences, tokens), hooks, compute);
   const OwnedBatch batch(config, sequences, tokens, 1);
   train(exact, 0, batch);
   train(rounded, 0, batch);

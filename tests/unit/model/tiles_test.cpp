@@ -6,8 +6,8 @@
 #include "small_models.hpp"
 
 #include <fourfold/model/flat_memory.hpp>
+#include <fourfold/model/parallel_hooks.hpp>
 #include <fourfold/model/presets.hpp>
-#include <fourfold/model/seams.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
@@ -28,11 +28,11 @@ using fourfold::model::Architecture;
 using fourfold::model::Family;
 using fourfold::model::Gradients;
 using fourfold::model::MatrixMemory;
+using fourfold::model::ParallelHooks;
 using fourfold::model::Parameter;
 using fourfold::model::Parameters;
 using fourfold::model::ParameterSpec;
 using fourfold::model::Part;
-using fourfold::model::Seams;
 using fourfold::model::Segment;
 using fourfold::model::StageOptions;
 using fourfold::model::Units;
@@ -68,9 +68,9 @@ void fill(const TensorView& view, float value) {
 
 /// Brings tiles from a model that is whole, and what is added to their gradients to memory that is.
 /// What is not there is no number.
-class TileSeams : public Seams {
+class TileHooks : public ParallelHooks {
  public:
-  TileSeams(const Parameters& whole, const Parameters& tiled)
+  TileHooks(const Parameters& whole, const Parameters& tiled)
       : whole_(whole),
         tiled_(tiled),
         gradients_(static_cast<std::size_t>(tiled.layout().elements), 0.0F) {
@@ -153,9 +153,9 @@ struct TiledModel {
                     .masters = false,
                     .blocks = {1, model::all_units(config).end - 1},
                     .tiles = tiles}),
-        seams(whole.parameters, parameters) {
+        hooks(whole.parameters, parameters) {
     options.tiles = true;
-    stage = std::make_unique<model::Stage>(config, model::all_units(config), parameters, seams,
+    stage = std::make_unique<model::Stage>(config, model::all_units(config), parameters, hooks,
                                            arena, options);
     arena.seal();
   }
@@ -165,7 +165,7 @@ struct TiledModel {
 
   fourfold::harness::SharedArena arena;
   Parameters parameters;
-  TileSeams seams;
+  TileHooks hooks;
   std::unique_ptr<model::Stage> stage;
 };
 
@@ -220,7 +220,7 @@ TEST_CASE("a stage in tiles computes what it does whole, one tile in memory at a
   options.head_chunks = head_chunks;
   options.backward = split ? StageOptions::Backward::split : StageOptions::Backward::fused;
   const double tolerance = compute == DType::f32 ? 1e-5 : 2e-2;
-  Seams alone;
+  ParallelHooks alone;
   Model whole(config, model::all_units(config), options, alone, compute);
   const std::vector<float> losses = two_in_flight(*whole.stage, config, split);
   for (const int tiles : {2, 3, 30}) {  // of 24, 37 and 41 rows, and more; 30 is more than 24
@@ -231,13 +231,13 @@ TEST_CASE("a stage in tiles computes what it does whole, one tile in memory at a
     REQUIRE(got.size() == losses.size());
     CHECK(worst_error(got.data(), losses.data(), static_cast<std::int64_t>(got.size())) <=
           tolerance);
-    const std::vector<float> gradients = tiled.seams.gradients();
+    const std::vector<float> gradients = tiled.hooks.gradients();
     for (const Parameter& parameter : whole.parameters) {
       CAPTURE(parameter.spec.name);
       CHECK(worst_error(gradients.data() + parameter.flat.begin, parameter.gradient.as<float>(),
                         parameter.flat.count) <= tolerance);
     }
-    CHECK(tiled.seams.gathers() > 0);
+    CHECK(tiled.hooks.gathers() > 0);
   }
 }
 
@@ -246,7 +246,7 @@ TEST_CASE("tiles of the forward pass give what whole matrices give", "[tiles]") 
   const DType compute = GENERATE(DType::f32, DType::bf16, DType::f16);
   const Architecture config = small(family, 0.2);
   const StageOptions options = options_for(sequences, tokens, 2);
-  Seams alone;
+  ParallelHooks alone;
   Model whole(config, model::all_units(config), options, alone, compute);
   TiledModel tiled(config, whole, options, 3);
   const OwnedBatch batch(config, sequences, tokens, 1);

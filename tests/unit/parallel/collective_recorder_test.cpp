@@ -179,8 +179,8 @@ TEST_CASE("where a device knows the end, nobody has to look and nothing behind i
     return number;
   };
   const std::size_t first = post("first");
-  device::TimedEvent behind_first;
-  behind_first.record(lane);
+  device::TimedEvent after_first;
+  after_first.record(lane);
   // Under way, and left alone; where the host is the device it is over already.
   std::vector<TimelineSpan> spans = recorder.take_spans(0, clock);
   lane.ref().synchronize();
@@ -189,17 +189,17 @@ TEST_CASE("where a device knows the end, nobody has to look and nothing behind i
   }
   REQUIRE(spans.size() == 1);
   CHECK(spans[0].begin_s <= spans[0].end_s);
-  CHECK(spans[0].end_s <= clock.time_s(behind_first));
+  CHECK(spans[0].end_s <= clock.time_s(after_first));
   recorder.end(first, lane);  // no news
   CHECK(recorder.take_spans(0, clock).empty());
 
   const std::size_t second = post("second");
-  device::TimedEvent behind_second;
-  behind_second.record(lane);
+  device::TimedEvent after_second;
+  after_second.record(lane);
   recorder.end(second, lane);  // a stream waits for it: it belongs to this step
   spans = recorder.take_spans(0, clock);
   REQUIRE(spans.size() == 1);
-  CHECK(spans[0].end_s <= clock.time_s(behind_second));
+  CHECK(spans[0].end_s <= clock.time_s(after_second));
 }
 
 TEST_CASE("a collective's bus bandwidth is that of fourfold bench comm", "[collective_facts]") {

@@ -78,10 +78,10 @@ TEST_CASE("the products between two ranks are what the causal mask leaves", "[co
             int seen = 0;
             for (const ChunkProduct& product : chunk_products(rank, key_rank)) {
               const Range& range = product.key_chunks;
-              const std::int64_t behind_first = key - range.begin * length;
+              const std::int64_t after_first = key - range.begin * length;
               const std::int64_t visible =
                   product.causal ? (range.count - 1) * length + i + 1 : range.count * length;
-              seen += product.query_chunk == chunk && behind_first >= 0 && behind_first < visible;
+              seen += product.query_chunk == chunk && after_first >= 0 && after_first < visible;
             }
             const std::int64_t query_token = queries[static_cast<std::size_t>(chunk)].begin + i;
             const std::int64_t key_token =

@@ -15,7 +15,7 @@
 #include <fourfold/parallel/compression.hpp>
 #include <fourfold/parallel/error_feedback.hpp>
 #include <fourfold/parallel/gradient_compression.hpp>
-#include <fourfold/parallel/training_seams.hpp>
+#include <fourfold/parallel/training_hooks.hpp>
 #include <fourfold/parallel/zero.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -83,7 +83,7 @@ float random_gradient(int rank, int step, std::int64_t element) {
 
 enum class Kind : std::uint8_t { gap, matrix, vector };
 
-/// One rank's parameters and seams, without a model between them.
+/// One rank's parameters and hooks, without a model between them.
 class Bench {
  public:
   Bench(Communicator& world, const ZeroOptions& zero, const CompressionOptions& compression)
@@ -95,25 +95,25 @@ class Bench {
                     parameter_memory(zero, config_)),
         layout_(make_layout(parameters_, zero.shard_ranks)),
         share_(make_share(parameters_, layout_, world.rank(), zero, arena_, arena_)),
-        seams_({config_, stages_, parameters_, share_, layout_}, mesh_, {}, {}, zero, compression,
+        hooks_({config_, stages_, parameters_, share_, layout_}, mesh_, {}, {}, zero, compression,
                arena_) {}
 
   void train(int step, const Gradient& gradient, double loss_scale = 1) {
-    seams_.begin_step({}, loss_scale);
+    hooks_.begin_step({}, loss_scale);
     const auto factor = static_cast<float>(loss_scale);
     for (int unit = static_cast<int>(config_.layers) + 1; unit >= 0; --unit) {
-      seams_.gradients_needed(unit, {});
+      hooks_.gradients_needed(unit, {});
       for (const model::Parameter& parameter : parameters_) {
         for (std::int64_t i = 0; parameter.spec.unit == unit && i < parameter.flat.count; ++i) {
           parameter.gradient.as<float>()[i] +=
               factor * gradient(world_.rank(), step, parameter.flat.begin + i);
         }
       }
-      seams_.gradients_ready(unit, model::Gradients::complete, {});
+      hooks_.gradients_ready(unit, model::Gradients::complete, {});
     }
-    seams_.finish_gradients({});
+    hooks_.finish_gradients({});
     for (std::size_t i = parameters_.layout().segments.size(); i-- > 0;) {
-      seams_.wait_gradients(i, {});
+      hooks_.wait_gradients(i, {});
     }
   }
 
@@ -122,7 +122,7 @@ class Bench {
   std::vector<float> applied_here() const {
     std::vector<float> sums(static_cast<std::size_t>(elements()),
                             -std::numeric_limits<float>::infinity());
-    for (const ParameterShare::Run& run : share_.runs()) {
+    for (const ParameterShard::Run& run : share_.runs()) {
       std::copy_n(run.gradient.as<float>(), run.flat.count, sums.begin() + run.flat.begin);
     }
     return sums;
@@ -142,9 +142,9 @@ class Bench {
 
   /// Folds the errors. @return those of all ranks by flat element
   std::vector<float> errors() {
-    seams_.fold_errors({});
+    hooks_.fold_errors({});
     std::vector<float> all(static_cast<std::size_t>(elements()));
-    const auto pieces = seams_.error_pieces();
+    const auto pieces = hooks_.error_pieces();
     for (const ErrorFeedback::Piece& piece : *pieces) {
       const Range flat = piece.parameter->flat;
       const std::int64_t row = flat.count / piece.parameter->box.extent[0];
@@ -174,7 +174,7 @@ class Bench {
   }
   /// Padding between them included.
   std::int64_t matrix_elements() const { return parameters_.layout().segments.back().flat.begin; }
-  TrainingSeams& seams() { return seams_; }
+  TrainingHooks& hooks() { return hooks_; }
   const device::Arena& arena() const { return arena_; }
 
  private:
@@ -185,8 +185,8 @@ class Bench {
   fourfold::harness::SharedArena arena_;
   model::Parameters parameters_;
   ShardLayout layout_;
-  ParameterShare share_;
-  TrainingSeams seams_;
+  ParameterShard share_;
+  TrainingHooks hooks_;
 };
 
 struct Case {
@@ -276,7 +276,7 @@ TEST_CASE("what ranks apply and what they keep are all gradients, and copies agr
         bench.train(step, random_gradient);
         ledger.add(world.size(), step, random_gradient, bench.applied(same_bits));
         findings.check(same_bits, fmt::format("{}: copies differ at step {}", each.str(), step));
-        bench.seams().settle(true);
+        bench.hooks().settle(true);
         if (step == 7) {
           bench.errors();  // a save in between changes nothing about the sum
         }
@@ -319,12 +319,12 @@ TEST_CASE("a step without effect leaves errors and factors as they were",
             finite = finite && std::isfinite(sum);
           }
           findings.check(!finite, each.str() + ": the overflow is lost");
-          skips.seams().settle(false);
+          skips.hooks().settle(false);
         }
         skips.train(step, random_gradient);
-        skips.seams().settle(true);
+        skips.hooks().settle(true);
         smooth.train(step, random_gradient);
-        smooth.seams().settle(true);
+        smooth.hooks().settle(true);
       }
       findings.check(skips.applied_here() == smooth.applied_here(), each.str() + ": sums");
       findings.check(skips.errors() == smooth.errors(), each.str() + ": errors");
@@ -339,9 +339,9 @@ TEST_CASE("a loss scale changes no bit of what is kept", "[gradient_compression]
       Bench plain(world, each.zero, each.compression);
       for (const int step : {0, 1, 2}) {
         scaled.train(step, random_gradient, step == 1 ? 1024 : 65536);
-        scaled.seams().settle(true);
+        scaled.hooks().settle(true);
         plain.train(step, random_gradient);
-        plain.seams().settle(true);
+        plain.hooks().settle(true);
       }
       std::vector<float> unscaled = scaled.applied_here();
       std::ranges::for_each(unscaled, [](float& sum) { sum /= 65536; });
@@ -395,7 +395,7 @@ TEST_CASE("int8 sends at most 0.27 of the bytes of f32, and each reduction what 
       const model::Parameters shared(model::parameter_table(config), whole_boxes(config),
                                      DType::f32, arena, parameter_memory(zero, config));
       const ShardLayout layout = make_layout(shared, shard_ranks);
-      const ParameterShare share = make_share(shared, layout, world.rank(), zero, arena, arena);
+      const ParameterShard share = make_share(shared, layout, world.rank(), zero, arena, arena);
       const auto sent_by = [&](Compression kind) {
         test::CountingCommunicator counting(world);
         ErrorFeedback errors(shared, make_layout(shared, world.size()), false, arena);

@@ -56,7 +56,7 @@ model::Architecture small_model() {
   config.vocab = 29;
   config.context = tokens;
   config.dropout = 0.1;
-  config.tie_embeddings = false;  // two copies become one in the seams
+  config.tie_embeddings = false;  // two copies become one in the hooks
   return config.resolved();
 }
 
@@ -106,7 +106,7 @@ class Run {
     options.sequences = most_sequences;
     options.tokens = tokens;
     options.seed = 5;
-    pipeline_.emplace(small_model(), layout_, pp, parameters_, seams_, arena_, options);
+    pipeline_.emplace(small_model(), layout_, pp, parameters_, hooks_, arena_, options);
   }
 
   void train(const Batches& batches) {
@@ -140,7 +140,7 @@ class Run {
   StageLayout layout_;
   fourfold::harness::SharedArena arena_;
   model::Parameters parameters_;
-  model::Seams seams_;
+  model::ParallelHooks hooks_;
   std::optional<Pipeline> pipeline_;
   std::vector<double> losses_;
 };

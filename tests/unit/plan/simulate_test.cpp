@@ -81,7 +81,7 @@ TEST_CASE("links delay a step, but by no more than all their messages", "[simula
   CAPTURE(name);
   CHECK(makespan(0.25) > makespan(0));
   CHECK(makespan(0.5) > makespan(0.25));
-  // A message each way per micro-batch and chunk, if nothing ran behind them: so it is for 1f1b,
+  // A message each way per micro-batch and chunk, if nothing ran after them: so it is for 1f1b,
   // whose last rank has one slot and so takes in nothing while it computes.
   CHECK(makespan(0.25) <= makespan(0) + 0.25 * 2 * 12 * schedule.chunks);
 }

@@ -65,7 +65,7 @@ TEST_CASE("a program that hangs, or never stops talking, is ended", "[command_ou
 }
 
 TEST_CASE("what a program leaves in the background is not waited for", "[command_output]") {
-  // It holds both streams open until the one behind it has been read.
+  // It holds both streams open until the one after it has been read.
   const auto done = output_of({"sh", "-c", "sleep 20 & echo $!"});
   REQUIRE(done);
   CHECK(done->is_answer());

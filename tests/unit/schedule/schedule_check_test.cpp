@@ -159,9 +159,9 @@ TEST_CASE("defects are told with rank, action and reason", "[schedule_check]") {
   CHECK(defect_of(one_rank(1, {{F, 0, 0, 0}, {B, 0, 0, 0}})) == "");
   CHECK(defect_of(one_rank(1, {{F, 0, 0, 0}, {I, 0, 0, 0}, {W, 0, 0, 0}})) == "");
   CHECK(defect_of(one_rank(1, {{B, 0, 0, 0}, {F, 0, 0, 0}})) ==
-        "rank 0, action 0 (B0) comes before its forward; move it behind that");
+        "rank 0, action 0 (B0) comes before its forward; move it after that");
   CHECK(defect_of(one_rank(1, {{F, 0, 0, 0}, {W, 0, 0, 0}, {I, 0, 0, 0}})) ==
-        "rank 0, action 1 (W0) comes before the input half of this backward; move it behind "
+        "rank 0, action 1 (W0) comes before the input half of this backward; move it after "
         "that, or write B for both");
   CHECK(defect_of(one_rank(1, {{F, 0, 0, 0}, {I, 0, 0, 0}})) ==
         "rank 0 has no W0: the backward weight of micro-batch 0 is missing; add it");
@@ -198,10 +198,10 @@ TEST_CASE("ranks that wait for each other are found, with the circle they wait i
 
 TEST_CASE("a list that only a buffering transport could finish is refused", "[schedule_check]") {
   // B1.1 of rank 1 writes the buffer that its gradient 0.1 leaves from. Rank 0 posts that receive
-  // one action before B0.1; where that is F3.0, it first waits in F2.1 for what rank 1 makes behind
+  // one action before B0.1; where that is F3.0, it first waits in F2.1 for what rank 1 makes after
   // B1.1.
-  const auto with = [](const std::string& before_b01, const std::string& behind) {
-    return "F0.0,F1.0,F0.1,F1.1,F2.0,F2.1," + before_b01 + "B0.1," + behind +
+  const auto with = [](const std::string& before_b01, const std::string& after) {
+    return "F0.0,F1.0,F0.1,F1.1,F2.0,F2.1," + before_b01 + "B0.1," + after +
            "B1.1,B2.1,F3.1,B3.1,B0.0,B1.0,B2.0,B3.0\n"
            "F0.0,F1.0,F0.1,B0.1,F1.1,B1.1,F2.0,F2.1,B2.1,F3.0,F3.1,B3.1,B0.0,B1.0,B2.0,B3.0\n";
   };

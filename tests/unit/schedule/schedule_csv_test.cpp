@@ -123,7 +123,7 @@ TEST_CASE("a schedule that is wrong is told by line and column, and what to do",
         "is missing; add it");
   CHECK(refusal("F0,F1,B0,B1\nB0,F0,F1,B1") ==
         "mesh.schedule: my.csv is wrong: line 2, column 1 (B0) comes before its forward; move it "
-        "behind that");
+        "after that");
   CHECK_THAT(refusal("F0,,F0, B0,B0"),
              ContainsSubstring("line 1, column 5 (F0) is done twice; remove one of them"));
   CHECK_THAT(refusal("F0,W0,I0"),
@@ -141,7 +141,7 @@ TEST_CASE("a schedule that is wrong is told by line and column, and what to do",
         "rank can go on); let one of them do earlier what the other waits for");
   CHECK_THAT(refusal("# placement: vee\nF0.1,F0.0,B0.1,B0.0"),
              ContainsSubstring("line 2, column 1 (F0.1) comes before the forward of the chunk "
-                               "before it, which lies on the same rank; move it behind that"));
+                               "before it, which lies on the same rank; move it after that"));
 }
 
 TEST_CASE("damaged text is refused or read, and nothing else", "[schedule_csv]") {

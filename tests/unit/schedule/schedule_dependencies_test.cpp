@@ -64,7 +64,7 @@ TEST_CASE("a gradient handed over on the same rank waits until the buffer there 
   CHECK(waiting == 6 - schedule.slots(1, 0));
 }
 
-TEST_CASE("an execution order has every action once, each behind what it waits for",
+TEST_CASE("an execution order has every action once, each after what it waits for",
           "[schedule_dependencies]") {
   const Schedule schedule =
       make_schedule({.name = "interleaved", .stages = 3, .micro_batches = 5, .chunks = 3});

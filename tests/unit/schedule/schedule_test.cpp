@@ -61,7 +61,7 @@ TEST_CASE("kinds and actions have names", "[schedule]") {
   CHECK(name(Placement::vee) == "vee");
 }
 
-TEST_CASE("lowering adds slots, sends behind what makes them, and receives one action ahead",
+TEST_CASE("lowering adds slots, sends after what makes them, and receives one action ahead",
           "[schedule]") {
   const Schedule schedule = make_schedule({.name = "1f1b", .stages = 2, .micro_batches = 3});
   CHECK(text(schedule, 0) ==

@@ -22,7 +22,7 @@ using fourfold::harness::write_bytes;
 
 namespace {
 
-/// What the file says, but for the number behind "time".
+/// What the file says, but for the number after "time".
 std::string without_time(const std::filesystem::path& file) {
   return std::regex_replace(read_bytes(file), std::regex("\"time\": [0-9.e+]+"), "\"time\": T");
 }

@@ -158,7 +158,7 @@ TEST_CASE("MFU is the run's FLOP over the peak of all ranks, in every sink that 
   }
 }
 
-TEST_CASE("memory of a device is in the records behind which it was looked at", "[metrics]") {
+TEST_CASE("memory of a device is in the records after which it was looked at", "[metrics]") {
   const ScratchFolder dir;
   {
     MetricsLog log(3);

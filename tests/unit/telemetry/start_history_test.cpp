@@ -37,7 +37,7 @@ StepRecord step_at(std::int64_t step, double loss) {
   return record;
 }
 
-/// A run that was killed behind step 3, went on from step 2 and was stopped.
+/// A run that was killed after step 3, went on from step 2 and was stopped.
 std::string a_run(const ScratchFolder& folder) {
   MetricsFile file(folder / "metrics.jsonl");
   RunStart run;

@@ -42,7 +42,7 @@ struct Steps {
   std::vector<double> losses;
   parallel::GraphCounts counts;
 };
-/// @param grows  behind this step the kernels' scratch grows, and moves
+/// @param grows  after this step the kernels' scratch grows, and moves
 Steps run(const runfile::RunConfig& config, std::span<const std::int64_t> targets,
           std::size_t grows = 0) {
   Steps result;
@@ -131,7 +131,7 @@ TEST_CASE("a graph is recorded in the second step and launched for all micro-bat
   CHECK(eight.counts.launches == 4 * 7);
   const Steps two = run(config_with({"train.micro_batch=4"}), same);
   CHECK(two.counts.captures == 1);
-  CHECK(two.counts.launches >= 3);  // scratch that grew behind the first one moved
+  CHECK(two.counts.launches >= 3);  // scratch that grew after the first one moved
   CHECK(run(config_with({"train.micro_batch=8"}), same).counts.launches == 0);
   CHECK(run(config_with({"train.cuda_graphs=false"}), same).counts.launches == 0);
 }

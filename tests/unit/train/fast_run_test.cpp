@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// Runs with checkpoint.fast_dir: they compute as others do, go on from a fast step when they were
-/// killed, and leave none behind.
+/// killed, and leave none after.
 #include "captured_log.hpp"
 #include "copied_run.hpp"
 #include "tiny_run.hpp"
@@ -146,8 +146,7 @@ TEST_CASE("a run that was killed goes on from its newest fast step, with the sam
   }
 }
 
-TEST_CASE(
-    "a fast step is taken when checkpoints behind it turn out damaged while they are loaded") {
+TEST_CASE("a fast step is taken when checkpoints after it turn out damaged while they are loaded") {
   const TinyRun tiny("gpt2");
   const Options options{"checkpoint.keep_last=0"};
   const RunTrace whole = killed_at(9, tiny, 2, options);

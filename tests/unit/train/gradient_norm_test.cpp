@@ -4,7 +4,7 @@
 
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/harness/on_ranks.hpp>
-#include <fourfold/parallel/parameter_share.hpp>
+#include <fourfold/parallel/parameter_shard.hpp>
 #include <fourfold/train/gradient_norm.hpp>
 #include <fourfold/train/resolved_run.hpp>
 
@@ -49,7 +49,7 @@ Found found(int ranks, float value, float last) {
     const train::ResolvedRun run = train::resolve_run({.config = config}, {.dp = ranks}, "");
     comm::Mesh mesh(run.mesh, world);
     const model::Parameters parameters(model::parameter_table(config.model), DType::f16, arena);
-    const parallel::ParameterShare share(parameters);
+    const parallel::ParameterShard share(parameters);
     for (const model::Parameter& parameter : parameters) {
       std::fill_n(parameter.gradient.as<float>(), parameter.gradient.elements(), value);
     }

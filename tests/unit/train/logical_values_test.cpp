@@ -35,7 +35,7 @@ model::Parameters part(const Box& box, device::Arena& arena, float error = 0) {
 }
 
 void add(LogicalValues& values, const model::Parameters& parameters, int rank) {
-  values.add(parallel::ParameterShare(parameters), &parallel::ParameterShare::Piece::master, rank,
+  values.add(parallel::ParameterShard(parameters), &parallel::ParameterShard::Piece::master, rank,
              {});
 }
 
@@ -71,7 +71,7 @@ TEST_CASE("parts of whole tensors come back to the ranks that hold them", "[logi
   const model::Parameters left = part({{0, 0}, {2, 2}}, arena);
   const model::Parameters lower_right = part({{1, 1}, {1, 2}}, arena);
   for (const model::Parameters* const parameters : {&left, &lower_right}) {
-    train::put_masters({{5, 6, 7, 8, 9, 10}}, table, parallel::ParameterShare(*parameters), {});
+    train::put_masters({{5, 6, 7, 8, 9, 10}}, table, parallel::ParameterShard(*parameters), {});
   }
   const float* const of_left = left.at("weight").master.as<float>();
   CHECK(std::vector<float>(of_left, of_left + 4) == std::vector<float>{5, 6, 8, 9});

@@ -29,7 +29,7 @@ using namespace fourfold;
 using comm::MeshShape;
 using test::RunTrace;
 using test::TinyRun;
-using train::StepFate;
+using train::StepStatus;
 
 namespace {
 
@@ -197,7 +197,7 @@ void check_all_skipped(const std::vector<RankStep>& steps) {
   for (const RankStep& step : steps) {
     CHECK(std::isfinite(step.outcome.loss));
     CHECK_FALSE(std::isfinite(step.outcome.grad_norm));
-    CHECK(step.outcome.fate == StepFate::skipped);
+    CHECK(step.outcome.status == StepStatus::skipped);
     CHECK_FALSE(step.moved);
     CHECK(step.state ==
           train::LossScaleState{.scale = static_cast<std::int64_t>(step.outcome.loss_scale) / 2,
@@ -208,7 +208,7 @@ void check_all_skipped(const std::vector<RankStep>& steps) {
 
 void check_all_applied(const std::vector<RankStep>& steps) {
   for (const RankStep& step : steps) {
-    CHECK(step.outcome.fate == StepFate::applied);
+    CHECK(step.outcome.status == StepStatus::applied);
     CHECK(step.overflowed.empty());
     CHECK(step.moved);
   }
@@ -287,7 +287,7 @@ TEST_CASE("all ranks keep the same bits while the loss scale finds its place", "
       CHECK(step.loss_scale == scale);
       const auto& before =
           i == 0 ? trace.initial_weights : trace.steps[static_cast<std::size_t>(i - 1)].weights;
-      if (step.fate == StepFate::skipped) {
+      if (step.status == StepStatus::skipped) {
         CHECK(step.weights == before);
         scale /= 2;
         good = 0;
@@ -310,7 +310,7 @@ TEST_CASE("bias corrections count applied updates only", "[loss_scaling]") {
   const Options options = f16({"train.loss_scale_initial=1073741824", "optim.weight_decay=0",
                                "optim.lr=1e-3", "optim.warmup_steps=0", "optim.name=adam"});
   const test::MeshTrace trace = test::trace_mesh(tiny.config(24, "none", options).config, {}, 24);
-  const auto first = std::ranges::find(trace.steps, StepFate::applied, &train::StepTrace::fate);
+  const auto first = std::ranges::find(trace.steps, StepStatus::applied, &train::StepTrace::status);
   REQUIRE(first != trace.steps.end());
   REQUIRE(first - trace.steps.begin() > 5);
   double largest = 0;

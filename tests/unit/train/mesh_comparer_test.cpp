@@ -55,7 +55,7 @@ TEST_CASE("equal traces pass with errors of zero", "[mesh_comparer]") {
 
 TEST_CASE("a step that both meshes skip has no gradients to compare", "[mesh_comparer]") {
   MeshTrace reference = small_trace();
-  reference.steps[0].fate = train::StepFate::skipped;
+  reference.steps[0].status = train::StepStatus::skipped;
   reference.steps[0].grad_norm = INFINITY;
   reference.steps[0].gradients = {{INFINITY, 0, 0, 0, 4, 0}, {1, -1}};
   reference.steps[0].weights = reference.initial_weights;
@@ -69,7 +69,7 @@ TEST_CASE("a step that both meshes skip has no gradients to compare", "[mesh_com
   CHECK_THAT(test::compare(reference, small_trace(), {}).first_difference.value(),
              ContainsSubstring("step 1: applied instead of skipped"));
   other = reference;
-  other.steps[0].fate = reference.steps[0].fate = train::StepFate::lost;
+  other.steps[0].status = reference.steps[0].status = train::StepStatus::lost;
   CHECK_FALSE(test::compare(reference, other, {}).passed());
 }
 

@@ -75,8 +75,8 @@ TEST_CASE("a step repeated from its start has its bits", "[mesh_walk]") {
     const train::StepTrace repeated = repeat.step_from(start);
     CHECK(repeated.loss == made.loss);
     CHECK(repeated.loss_scale == made.loss_scale);
-    CHECK(repeated.fate == made.fate);
-    CHECK((made.fate == train::StepFate::skipped || repeated.gradients == made.gradients));
+    CHECK(repeated.status == made.status);
+    CHECK((made.status == train::StepStatus::skipped || repeated.gradients == made.gradients));
     start.weights[0][0] += 1;  // any other start is another step
     CHECK(start.weights != walk.start().weights);
   }

@@ -45,16 +45,16 @@ fourfold::device::Tensor number(float value) {
   return tensor;
 }
 
-void update_all(train::Optimizer& optimizer, const fourfold::parallel::ParameterShare& share,
+void update_all(train::Optimizer& optimizer, const fourfold::parallel::ParameterShard& share,
                 const train::UpdateStep& step) {
-  for (const fourfold::parallel::ParameterShare::Run& run : share.runs()) {
+  for (const fourfold::parallel::ParameterShard::Run& run : share.runs()) {
     optimizer.update(run.segment, step, {});
   }
 }
 
 }  // namespace
 
-TEST_CASE("updates go from the last unit down, vectors behind all matrices", "[optimizer]") {
+TEST_CASE("updates go from the last unit down, vectors after all matrices", "[optimizer]") {
   fourfold::harness::SharedArena arena;
   const model::Parameters parameters(model::parameter_table(tiny_model()), DType::f32, arena);
   const std::vector<model::Segment>& segments = parameters.layout().segments;
@@ -76,7 +76,7 @@ TEST_CASE("an update follows the formula; norms and biases do not decay", "[opti
   const model::Parameters parameters(model::parameter_table(tiny_model()), compute, arena);
   runfile::OptimConfig config;
   config.weight_decay = 0.5;
-  const fourfold::parallel::ParameterShare share(parameters);
+  const fourfold::parallel::ParameterShard share(parameters);
   train::StateTier tier({}, arena);
   train::Optimizer optimizer({.rules = train::rules_of(config)}, share, tier, {});
   model::initialise(parameters, 3, {});
@@ -114,7 +114,7 @@ TEST_CASE("the betas reach the kernel in double", "[optimizer]") {
   runfile::OptimConfig config;
   config.beta2 = 0.999;
   config.weight_decay = 0;
-  const fourfold::parallel::ParameterShare share(parameters);
+  const fourfold::parallel::ParameterShard share(parameters);
   train::StateTier tier({}, arena);
   train::Optimizer optimizer({.rules = train::rules_of(config)}, share, tier, {});
   const model::Parameter& parameter = *parameters.begin();
@@ -135,7 +135,7 @@ TEST_CASE("a checkpoint sees each parameter once per state, at its place in the 
   const model::Parameters parameters(model::parameter_table(tiny_model()), DType::bf16, arena);
   runfile::OptimConfig config;
   config.name = sgd ? runfile::OptimizerKind::sgd : runfile::OptimizerKind::adamw;
-  const fourfold::parallel::ParameterShare share(parameters);
+  const fourfold::parallel::ParameterShard share(parameters);
   train::StateTier tier({}, arena);
   train::Optimizer optimizer({.rules = train::rules_of(config)}, share, tier, {});
   const auto world = fourfold::comm::make_dry_run(0, 4);

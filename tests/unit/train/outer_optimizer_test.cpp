@@ -86,7 +86,7 @@ struct Rank {
   }
   std::vector<float> masters() const {
     std::vector<float> values;
-    for (const parallel::ParameterShare::Run& run : runner.share().runs()) {
+    for (const parallel::ParameterShard::Run& run : runner.share().runs()) {
       const std::size_t begin = values.size();
       values.resize(begin + static_cast<std::size_t>(run.master.elements()));
       device::copy(values.data() + begin, run.master.data(), run.master.bytes(), stream);
@@ -96,7 +96,7 @@ struct Rank {
   }
   void set_masters(const std::vector<float>& values) {
     auto from = values.begin();
-    for (const parallel::ParameterShare::Run& run : runner.share().runs()) {
+    for (const parallel::ParameterShard::Run& run : runner.share().runs()) {
       device::copy(run.master.data(), &*from, run.master.bytes(), stream);
       from += run.master.elements();
     }
@@ -104,7 +104,7 @@ struct Rank {
     runner.update_weights_from_masters(stream);
   }
   bool overflowed() const {
-    for (const parallel::ParameterShare::Run& run : runner.share().runs()) {
+    for (const parallel::ParameterShard::Run& run : runner.share().runs()) {
       const float* const values = run.gradient.as<float>();
       if (!std::all_of(values, values + run.gradient.elements(),
                        [](float value) { return std::isfinite(value); })) {
@@ -363,10 +363,10 @@ TEST_CASE("an overflow of one replica skips the step of all", "[outer_optimizer]
     int overflowed = 0;
     for (std::size_t rank = 0; rank < 4; ++rank) {
       overflowed += overflows[rank][step] ? 1 : 0;
-      CHECK(outcomes[rank][step].fate == outcomes[0][step].fate);
+      CHECK(outcomes[rank][step].status == outcomes[0][step].status);
       CHECK(outcomes[rank][step].loss_scale == outcomes[0][step].loss_scale);
     }
-    CHECK((outcomes[0][step].fate == train::StepFate::skipped) == (overflowed > 0));
+    CHECK((outcomes[0][step].status == train::StepStatus::skipped) == (overflowed > 0));
     on_some += overflowed > 0 && overflowed < 4 ? 1 : 0;
   }
   CHECK(on_some > 0);
@@ -380,7 +380,7 @@ TEST_CASE("local replicas send weights when they meet, and no gradients", "[oute
     const MeshShape shape{.dp = 2};
     const Rank rank(config, world, shape, shape, world.rank());
     std::int64_t elements = 0;
-    for (const parallel::ParameterShare::Run& run : rank.runner.share().runs()) {
+    for (const parallel::ParameterShard::Run& run : rank.runner.share().runs()) {
       elements += run.flat.count;
     }
     const bool right = rank.runner.sent_gradient_bytes() == 0 &&

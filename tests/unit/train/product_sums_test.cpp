@@ -150,7 +150,7 @@ TEST_CASE("what f16 cannot hold is no fault, and what it can hold is", "[product
   CHECK(check_sums(product, key).error < tolerance / 2);
 }
 
-TEST_CASE("activations behind and in front of a product are held against tanh", "[product_sums]") {
+TEST_CASE("activations after and in front of a product are held against tanh", "[product_sums]") {
   const DType stored = GENERATE(DType::f32, DType::bf16, DType::f16);
   Numbers pre = random(70, 9, 1, stored);
   Numbers y{70, 9};

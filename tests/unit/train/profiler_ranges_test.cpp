@@ -32,7 +32,7 @@ std::map<std::string, int> paths(const std::vector<RecordedRange>& ranges) {
 TEST_CASE("a profiler sees steps, their parts, passes and units", "[range]") {
   const test::TinyRun tiny("gpt2");
   take_recorded_ranges();
-  // 8 sequences are two micro-batches of four; an evaluation and a checkpoint behind the last step.
+  // 8 sequences are two micro-batches of four; an evaluation and a checkpoint after the last step.
   // Of a graph the host enqueues no units.
   tiny.train(1, 2, "seen",
              {"train.micro_batch=4", "train.eval_every_steps=2", "checkpoint.async=true",

@@ -28,7 +28,7 @@ namespace {
 
 enum class Fetch : std::uint8_t { now, beside };
 
-/// What a rank would save behind step 2, and the losses of four steps.
+/// What a rank would save after step 2, and the losses of four steps.
 struct Fetched {
   std::vector<std::vector<std::byte>> pieces;
   std::vector<double> losses;

@@ -149,7 +149,7 @@ RunTrace TinyRun::train(int ranks, const runfile::EffectiveConfig& effective,
     const train::RunResult result = trainer.run();
     if (first) {
       trace.result = result;
-      for (const parallel::ParameterShare::Run& run : trainer.share().runs()) {
+      for (const parallel::ParameterShard::Run& run : trainer.share().runs()) {
         const auto add_to = [](std::vector<float>& all, ConstTensorView view) {
           const std::vector<float> values = harness::on_host<float>(view);
           all.insert(all.end(), values.begin(), values.end());

@@ -44,7 +44,7 @@ class ArrayFile {
   ArrayFile& operator=(const ArrayFile&) = delete;
 
   /// Writes rows [first, first + rows.dim(0)) of array `path`. Rows nobody writes are zeros. Local.
-  /// @param rows  dense, in host memory, dtype and dims behind the first one as described
+  /// @param rows  dense, in host memory, dtype and dims after the first one as described
   /// @throws UserError (cannot_write)
   void write_rows(std::string_view path, std::int64_t first, ConstTensorView rows);
 

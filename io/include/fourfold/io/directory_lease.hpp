@@ -42,7 +42,7 @@ struct LeaseOptions {
   /// notices.
   std::function<void()> before_overtaking = {};
   /// Until settle(), what the directory was like comes back at the end: a lease that was left
-  /// behind, and no folders where there were none. For a start that may still be refused.
+  /// after, and no folders where there were none. For a start that may still be refused.
   bool provisional = false;
   /// A signal that ends the process gives the lease back, with what was under way below it. Where
   /// nobody would go on with that.
@@ -74,7 +74,7 @@ class DirectoryLease {
   /// Of a provisional one: what it was taken for begins now. What was left behind goes for good.
   void settle();
   /// From whom it was taken over; nothing: nobody had it.
-  const std::optional<LeaseHolder>& left_behind_by() const noexcept;
+  const std::optional<LeaseHolder>& left_after_by() const noexcept;
   /// Whether give_back_provisional_leases() did that: nobody has taken it away. From any thread.
   bool was_given_back() const noexcept;
   /// Whether it still is, as far as the last beats tell: reads the file only when they are late.

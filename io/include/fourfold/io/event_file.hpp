@@ -31,7 +31,7 @@ struct EventScalar {
 class EventFile {
  public:
   /// Creates "events.out.tfevents.<seconds>.<host>.<pid>.0" in `directory`, which is created
-  /// where missing. The seconds are those of `wall_time_s`, or later so that the name sorts behind
+  /// where missing. The seconds are those of `wall_time_s`, or later so that the name sorts after
   /// all that are there: readers go by it. It appears with its START. Who has taken the directory
   /// over from another start (directory_lease.hpp) first replaces the last one there by a copy, so
   /// that what the other may still append comes nowhere.

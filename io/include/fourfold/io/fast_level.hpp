@@ -69,13 +69,13 @@ class FastLevel {
   std::optional<std::int64_t> promote_newest(comm::Communicator& world,
                                              std::optional<std::int64_t> newest = {});
 
-  /// The newest step behind `after` whose manifest and index the nodes that know of it agree on,
+  /// The newest step after `after` whose manifest and index the nodes that know of it agree on,
   /// whether or not its payloads are there: to ask it what run it is of. Collective.
   std::optional<Checkpoint> find_newest(comm::Communicator& world, std::int64_t after) const;
 
   /// Removes all fast steps of this run, those of its earlier starts too, and gives the level a new
   /// word: what a node that is away today still holds never comes back. Call it when the run has
-  /// what it goes on from, or begins. Steps behind that are named in a warning. Collective; the
+  /// what it goes on from, or begins. Steps after that are named in a warning. Collective; the
   /// lease is asked before. @param from  the step that the run goes on from; 0: it begins
   /// @throws UserError (cannot_write)
   void begin(comm::Communicator& world, std::int64_t from = 0);

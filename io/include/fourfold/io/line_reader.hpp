@@ -17,7 +17,7 @@ namespace fourfold::io {
 /// never follows a link. Local; one thread per object.
 class LineReader {
  public:
-  /// What may be read behind each line, for parsers that read whole vectors.
+  /// What may be read after each line, for parsers that read whole vectors.
   static constexpr std::size_t padding_bytes = 64;
 
   /// @param longest_line_bytes  longer lines are passed over

@@ -28,7 +28,7 @@ class TileStream {
     std::uint64_t offset = 0;
     std::size_t bytes = 0;
   };
-  /// What is worked on together; parts lie one behind the other in memory.
+  /// What is worked on together; parts lie one after the other in memory.
   using Tile = std::vector<Part>;
   /// Tiles in flight that keep a disk busy: read, worked on, written.
   static constexpr std::size_t usual_slots = 6;
@@ -47,7 +47,7 @@ class TileStream {
 
   /// Begins to read the first tiles of a round. next() does it too.
   void read_ahead();
-  /// The next tile of the round, and behind the last the first of the next round. Waits until it is
+  /// The next tile of the round, and after the last the first of the next round. Waits until it is
   /// there; the tile before must have been written back.
   /// @throws SystemError (node_fault) when the disk has failed
   std::byte* next();

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <fourfold/exchange/exercise.hpp>
+#include <fourfold/exchange/collective_benchmark.hpp>
 
 #include <optional>
 
@@ -22,9 +22,9 @@ struct Timing {
 
 /// Times of one call: of the slowest rank of `world`, the mean of a round's calls, the median of
 /// five rounds. Ours and the library's rounds take turns, so that whatever else the machine does
-/// hits both. Collective over `world`, which holds the exercise's line.
+/// hits both. Collective over `world`, which holds the benchmark's line.
 /// @param library  nullptr: not measured
-Timing measure(Exercise& exercise, comm::LibraryCollectives* library, comm::Communicator& world,
-               const Pace& pace);
+Timing measure(CollectiveBenchmark& collective_benchmark, comm::LibraryCollectives* library,
+               comm::Communicator& world, const Pace& pace);
 
 }  // namespace fourfold::exchange

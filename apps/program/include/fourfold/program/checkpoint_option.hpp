@@ -15,7 +15,7 @@ inline constexpr const char* checkpoint_meaning =
     "A step (step-NNNNNNNNN), a folder of steps, or a run (its folder or run file)";
 
 /// CHECKPOINT as the next positional argument, or --checkpoint; one of them is required.
-/// @param more  what the program does with several steps, put behind the meaning
+/// @param more  what the program does with several steps, put after the meaning
 /// @param value  a text, or a list of texts where several may be named
 template <class Value>
 CLI::Option* add_checkpoint_option(CLI::App& command, Value& value,

@@ -36,7 +36,7 @@ int run(std::string_view name, const std::function<ExitCode()>& body,
         const OnFailure& on_failure = {});
 
 /// Shows what is logged as information, too: for programs that work once and say what they did.
-void tell_everything();
+void enable_verbose_log();
 
 /// Whether SIGHUP was ignored when the process began: `nohup` does that, so that a run outlives its
 /// terminal. Libraries of MPI (libpsm2, UCX) put a handler in its place as they are loaded, so it

@@ -32,7 +32,7 @@ struct AttemptEnd {
 };
 
 /// A start that ended before it changed anything of the run: by `fourfold job begin`, or by
-/// `fourfold train` behind it.
+/// `fourfold train` after it.
 struct RefusedStart {
   std::string job = {};
   std::int64_t restart = 0;

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// What Slurm's commands say of a cluster, from their standard output: pure functions. A site may
-/// print warnings and banners there, before an answer or behind it: a line counts only if it has
+/// print warnings and banners there, before an answer or after it: a line counts only if it has
 /// the form of one.
 #pragma once
 

@@ -22,7 +22,7 @@ struct NodeHours {
 ///
 /// where t_i is the time up to which its work counts. k_i is the step that is kept of it: the
 /// lowest from which a later attempt that made steps has started, but not more than l_i. Of one
-/// behind which none made a step, what can still be gone on from is kept: the newest step it has
+/// after which none made a step, what can still be gone on from is kept: the newest step it has
 /// saved; all, if its code says that it was saved (finished, stopped_saved); all, while it goes on.
 ///
 /// A job holds its nodes before its script starts the run, and after that has ended: b_i and e_i

@@ -12,7 +12,7 @@ struct Outlook {
   double finish_unix_s = 0;  ///< of a run that has stopped: if it went on now
   /// nothing: the end of the job is not known, or the job is over
   std::optional<bool> in_time = {};
-  /// that are needed behind this one: ceil(what is left at its end / its length); nothing: its
+  /// that are needed after this one: ceil(what is left at its end / its length); nothing: its
   /// length is not known. A length counts from the begin of the attempt to the end of the job.
   std::optional<std::int64_t> more_jobs = {};
 };

@@ -37,7 +37,7 @@ struct Submission {
   std::filesystem::path checkpoint_dir = {};
   std::string run_file;
   std::filesystem::path work_folder = {};  ///< from which the run file's paths are read; empty: any
-  std::vector<std::string> arguments;      ///< of `fourfold train`, behind the run file
+  std::vector<std::string> arguments;      ///< of `fourfold train`, after the run file
   std::string name;
   NodeRange nodes;
   int tasks_per_node = 1;

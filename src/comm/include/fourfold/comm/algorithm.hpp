@@ -27,7 +27,7 @@ enum class Algorithm : std::uint8_t {
   /// Messages between neighbours: all_reduce and all_gather go round, the rest as direct. Unlike
   /// the
   /// ring of the textbooks, which starts each part at another rank and so adds each in another
-  /// order, sums grow from rank 0 to the last, chunk behind chunk, and follow each other round
+  /// order, sums grow from rank 0 to the last, chunk after chunk, and follow each other round
   /// again
   /// as results: as many bytes on a link.
   ring,

@@ -52,7 +52,7 @@ class RegisteredMemory {
 /// - Buffers lie in the memory that the communicator is for: device memory, or that of host().
 /// - Enqueued on `stream`: it reads and writes its buffers after the work enqueued on `stream`
 ///   before, and gives back a Work that a stream waits for. Buffers are borrowed until then and
-///   must not overlap unless it says "in place". `stream` itself goes on behind the operation, at
+///   must not overlap unless it says "in place". `stream` itself goes on after the operation, at
 ///   the latest from when a stream has waited for it or it was seen to have finished.
 /// - Counts are in elements; shapes are ignored beyond elements(). Zero counts are allowed. What is
 ///   sent and what is received are of one dtype.

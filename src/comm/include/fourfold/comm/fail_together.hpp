@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// Between two collective operations a rank may fail alone. It must not leave: the others would
-/// wait for it for ever. So local work runs in together() or first_rank_does(), or in
+/// wait for it for ever. So local work runs in together() or run_on_root(), or in
 /// attempt() and agree() makes all ranks throw alike.
 #pragma once
 
@@ -40,6 +40,6 @@ void together(Communicator& communicator, const std::function<void()>& work);
 /// Runs work on rank 0 alone, as where all see one file system: what it did the others may rely on
 /// when this returns, and they throw when it threw. What it found out stays on rank 0 unless it is
 /// broadcast. Collective, and a barrier.
-void first_rank_does(Communicator& communicator, const std::function<void()>& work);
+void run_on_root(Communicator& communicator, const std::function<void()>& work);
 
 }  // namespace fourfold::comm

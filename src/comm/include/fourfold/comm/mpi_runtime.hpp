@@ -5,7 +5,7 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/comm/communicator.hpp>
 #include <fourfold/comm/device_options.hpp>
-#include <fourfold/comm/watch.hpp>
+#include <fourfold/comm/watchdog.hpp>
 #include <fourfold/device/device.hpp>
 
 #include <memory>
@@ -23,7 +23,7 @@ int launched_rank();
 /// main(); whatever communicates is destroyed before it.
 ///
 /// - Errors of MPI calls are returned to us (MPI_ERRORS_RETURN) and become SystemError; none kills
-///   the process behind our back.
+///   the process after our back.
 /// - MPI_THREAD_FUNNELED: only the thread that made the runtime may use its communicators. All
 ///   progress is made by that thread while it waits, so no more is needed.
 /// - The destructor finalizes MPI, which is collective. While an exception unwinds it does not: the
@@ -60,7 +60,7 @@ class MpiRuntime {
   void require_one_build(const std::string& build) const;
 
   /// Watches this rank, and with it all, until the runtime ends (watch.hpp). Collective.
-  void watch(WatchOptions options);
+  void watch(WatchdogOptions options);
 
   /// Ends all ranks with `code`, from any state, 0.3 s after the call: a launcher still forwards
   /// what was written. Never returns.

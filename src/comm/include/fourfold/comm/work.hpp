@@ -12,7 +12,7 @@ namespace fourfold::comm {
 
 /// A communication operation that has been enqueued. Move-only.
 ///
-/// Another *stream* waits for it: wait(stream) orders all later work on `stream` behind the
+/// Another *stream* waits for it: wait(stream) orders all later work on `stream` after the
 /// operation. On a host transport that blocks the calling thread (and makes progress for every
 /// operation in flight); on NCCL it only records a dependency between streams and never stops the
 /// host. The buffers of the operation must stay untouched until a stream that waited for it uses
@@ -41,7 +41,7 @@ class Work {
 
   void wait(device::StreamRef stream);
   bool test();
-  /// To call right behind the operation's posting: makes `end` the moment at which it ends, where
+  /// To call right after the operation's posting: makes `end` the moment at which it ends, where
   /// it is in the queue of a device already. False where it is not, as on host transports: it ends
   /// when it is seen to have.
   bool mark_end(device::TimedEvent& end);

@@ -30,7 +30,7 @@ struct PrepareOptions {
   InputFormat format = InputFormat::automatic;
   /// Output is PREFIX.bin, .idx and .json; with a validation part PREFIX_train.* and PREFIX_val.*.
   std::filesystem::path output_prefix = {};
-  /// Put the tokenizer's end-of-text token behind every document.
+  /// Put the tokenizer's end-of-text token after every document.
   bool append_end_of_text = false;
   /// Not empty. Taken out of the text.
   std::optional<std::string> document_separator = std::nullopt;

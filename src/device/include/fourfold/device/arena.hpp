@@ -34,7 +34,7 @@ std::string_view name(MemoryUse use) noexcept;
 /// arena is destroyed. Not thread-safe: one arena per rank.
 class Arena {
  public:
-  /// What lies behind the tensors. counted: nothing; they have addresses of their own, but must
+  /// What lies after the tensors. counted: nothing; they have addresses of their own, but must
   /// never be read or written, and there may be more of them than any machine has. So that what a
   /// rank will need can be known without having it: by the same code that will take it.
   /// shared: for tests, whose hosts look into it.

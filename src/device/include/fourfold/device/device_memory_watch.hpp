@@ -16,7 +16,7 @@ class DeviceMemoryWatch {
 
   /// Asks the device: some ten microseconds, in which no work of its is waited for.
   void look();
-  /// Looks behind each of the first steps, in which buffers find their size, then every ten
+  /// Looks after each of the first steps, in which buffers find their size, then every ten
   /// seconds. @param now_s  of any clock that goes on. @return whether it looked
   bool look_now_and_then(double now_s);
 

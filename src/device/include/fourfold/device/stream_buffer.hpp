@@ -21,7 +21,7 @@ class StreamBuffer {
   StreamBuffer(StreamBuffer&& other) noexcept;
   StreamBuffer& operator=(StreamBuffer&& other) noexcept;
 
-  /// Ends it behind the work that is on `stream` now, which is the last to use it.
+  /// Ends it after the work that is on `stream` now, which is the last to use it.
   void give_back(StreamRef stream);
 
   void* data() const noexcept { return data_; }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// How the parameters of a rank lie one behind the other, and what memory there is behind them.
+/// How the parameters of a rank lie one after the other, and what memory there is behind them.
 #pragma once
 
 #include <fourfold/base/box.hpp>

@@ -17,7 +17,7 @@ namespace fourfold::model {
 
 /// Kinds of a block's activations besides its input, true for those that each slot keeps.
 struct KeptActivations {
-  bool products = false;        ///< query/key/value, and the residual stream behind attention
+  bool products = false;        ///< query/key/value, and the residual stream after attention
   bool up_product = false;      ///< of the mlp's first product; swiglu's gradient takes its place
   bool product_inputs = false;  ///< outputs of norms, attention and activation
   bool statistics = false;      ///< f32, of norms and of attention's softmax

@@ -3,7 +3,8 @@
 /// @file
 /// A contiguous range of a model's units on one device: what a pipeline rank owns. One stage with
 /// all units is the whole model. Legend: B sequences, T tokens of each held here, N = B * T rows, R
-/// rows of the residual stream (Seams::residual_rows), D hidden, V vocabulary columns held here.
+/// rows of the residual stream (ParallelHooks::residual_rows), D hidden, V vocabulary columns held
+/// here.
 #pragma once
 
 #include <fourfold/base/box.hpp>
@@ -11,9 +12,9 @@
 #include <fourfold/device/arena.hpp>
 #include <fourfold/device/stream.hpp>
 #include <fourfold/model/architecture.hpp>
+#include <fourfold/model/parallel_hooks.hpp>
 #include <fourfold/model/parameters.hpp>
 #include <fourfold/model/recompute.hpp>
-#include <fourfold/model/seams.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -77,7 +78,7 @@ LocalSizes local_sizes(const Architecture& config, std::span<const ParameterSpec
 /// is free for the next micro-batch. Slots are independent.
 ///
 /// With options.activations_on_host the memory of blocks is in turn: two blocks' worth of what is
-/// kept (every:K: of K + 1 blocks), and two inputs. It is written back behind the forward pass of
+/// kept (every:K: of K + 1 blocks), and two inputs. It is written back after the forward pass of
 /// the next block, and brought one block ahead of the backward pass, on a stream of the stage's
 /// own. All calls then have to be given the same stream. The first block's input, the last one's
 /// output and its gradient, and what the head keeps, stay: messages and the head go on from there.
@@ -86,12 +87,12 @@ class Stage {
   /// @param config      resolved
   /// @param units       which units; [all_units] for the whole model
   /// @param parameters  those of `units` (parameter_table(config, units)); borrowed
-  /// @param seams       borrowed
+  /// @param hooks       borrowed
   /// @param arena       owns the memory; must outlive this. One that counts gets a stage that only
   ///                    shows what it takes
   /// @param host        likewise in host memory; needed with options.activations_on_host
   /// @throws UserError (config) as validate_for_device()
-  Stage(const Architecture& config, Units units, const Parameters& parameters, Seams& seams,
+  Stage(const Architecture& config, Units units, const Parameters& parameters, ParallelHooks& hooks,
         device::Arena& arena, const StageOptions& options, device::Arena* host = nullptr);
   ~Stage();
   Stage(Stage&&) noexcept;
@@ -100,7 +101,7 @@ class Stage {
   bool has_embedding() const noexcept;
   bool has_head() const noexcept;
 
-  /// Whether a training pass knows loss(slot) only behind backward() or backward_input(): the head
+  /// Whether a training pass knows loss(slot) only after backward() or backward_input(): the head
   /// is here, in chunks.
   bool finds_loss_backward() const noexcept;
 
@@ -119,8 +120,8 @@ class Stage {
   /// @return in the compute dtype [1, V], valid until the next call of any forward
   TensorView predict(const Batch& batch, std::int64_t row, device::StreamRef stream);
 
-  /// Gradients of inputs and weights, unit by unit: Seams::gradients_ready(unit) comes as soon as a
-  /// unit is done. Weight gradients are added to what is there.
+  /// Gradients of inputs and weights, unit by unit: ParallelHooks::gradients_ready(unit) comes as
+  /// soon as a unit is done. Weight gradients are added to what is there.
   void backward(int slot, Gradients state, device::StreamRef stream);
 
   /// The two halves of backward(), for schedules that delay the second. Gradients of norms are
@@ -133,7 +134,7 @@ class Stage {
   std::int64_t residual_rows(const Batch& batch) const;
 
   /// [R, D], compute dtype. Without unit 0 input(slot) is filled (received) before forward_*.
-  /// output(slot) is the residual stream behind the last block, what the next stage needs.
+  /// output(slot) is the residual stream after the last block, what the next stage needs.
   TensorView input(int slot) const;
   TensorView output(int slot) const;
   /// [R, D]. Without the head output_gradient(slot) is filled (received) before backward.

@@ -25,7 +25,7 @@ class ActionRecorder {
     end_[action].record(stream);
     has_ended_[action] = true;
   }
-  /// Right behind the posting of an action that is a message: its end, if the device knows it.
+  /// Right after the posting of an action that is a message: its end, if the device knows it.
   void posted(std::size_t action, comm::Work& work) {
     has_ended_[action] = work.mark_end(end_[action]);
   }

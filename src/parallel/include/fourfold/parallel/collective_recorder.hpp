@@ -30,7 +30,7 @@ class CollectiveRecorder {
   void begin_step();
   /// @return a number for end()
   std::size_t begin(schedule::CollectiveFacts collective, device::StreamRef stream);
-  /// Right behind its posting: its end, if the device knows it. @pre of this step
+  /// Right after its posting: its end, if the device knows it. @pre of this step
   void posted(std::size_t number, comm::Work& work);
   /// It was seen to be complete, or a stream waits for it. The first call for a number counts; of
   /// earlier steps none does. @pre begin() gave it

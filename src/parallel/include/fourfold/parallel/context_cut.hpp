@@ -22,7 +22,7 @@ enum class ContextMode : std::uint8_t { ring, ulysses, allgather };
 std::string_view name(ContextMode mode) noexcept;
 
 /// The tokens of a sequence that position `rank` holds, in the order it holds them: two chunks; the
-/// whole sequence and an empty chunk behind it when cp is 1.
+/// whole sequence and an empty chunk after it when cp is 1.
 /// @pre 0 <= rank < cp; tokens is a multiple of 2 cp (of anything when cp is 1)
 std::array<Range, 2> context_chunks(std::int64_t tokens, int cp, int rank);
 

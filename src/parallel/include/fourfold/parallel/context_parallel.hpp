@@ -48,7 +48,7 @@ struct ContextParallelOptions {
   DType compute = DType::f32;  ///< of q, k, v and their gradients
 };
 
-/// What the seams do on the cp axis. Collective over it; nothing allocates after construction. One
+/// What the hooks do on the cp axis. Collective over it; nothing allocates after construction. One
 /// thread per object.
 class ContextParallel {
  public:
@@ -57,11 +57,12 @@ class ContextParallel {
   ContextParallel(const ContextParallel&) = delete;
   ContextParallel& operator=(const ContextParallel&) = delete;
 
-  /// As model::Seams has it: the parts of attention are products too.
+  /// As model::ParallelHooks has it: the parts of attention are products too.
   void show_products_to(model::ProductObserver* observer) noexcept { product_observer_ = observer; }
 
-  /// The contracts are those of model::Seams; `shape` has this rank's sizes. lse_BNT is what the
-  /// mode needs for its own backward pass: B T N numbers, not always in the kernel's order.
+  /// The contracts are those of model::ParallelHooks; `shape` has this rank's sizes. lse_BNT is
+  /// what the mode needs for its own backward pass: B T N numbers, not always in the kernel's
+  /// order.
   virtual void attention(const kernels::AttentionShape& shape, kernels::ConstHeads q,
                          kernels::ConstHeads k, kernels::ConstHeads v, kernels::Heads out,
                          float* lse_BNT, device::StreamRef stream) = 0;

@@ -5,9 +5,9 @@
 #include <fourfold/comm/communicator.hpp>
 #include <fourfold/device/arena.hpp>
 #include <fourfold/device/stream.hpp>
+#include <fourfold/model/parallel_hooks.hpp>
 #include <fourfold/model/parameters.hpp>
-#include <fourfold/model/seams.hpp>
-#include <fourfold/parallel/parameter_share.hpp>
+#include <fourfold/parallel/parameter_shard.hpp>
 #include <fourfold/parallel/shard_layout.hpp>
 
 #include <cstddef>
@@ -26,7 +26,7 @@ struct ReductionPlan {
   /// All ranks that hold the parameters; group and replicas span it.
   comm::Communicator* plane = nullptr;
   const model::Parameters* parameters = nullptr;
-  const ParameterShare* share = nullptr;
+  const ParameterShard* share = nullptr;
   const ShardLayout* layout =
       nullptr;  ///< of the share; of one rank: all_reduce, else reduce_scatter
   /// Units in the order in which a step completes their gradients.
@@ -35,7 +35,7 @@ struct ReductionPlan {
 };
 
 /// Sums gradients over the data plane while the backward passes go on, into what
-/// ParameterShare::Run::gradient shows. Element by element the sum is that over the ranks of the
+/// ParameterShard::Run::gradient shows. Element by element the sum is that over the ranks of the
 /// group, in their order, then over the replicas; how it is cut into messages, and whether it is
 /// sharded, changes no bits.
 ///
@@ -50,12 +50,12 @@ class GradientReduction {
 
   /// Before the first micro-batch of a step: gradients are zero.
   virtual void begin_step(device::StreamRef stream) = 0;
-  /// As Seams::gradients_needed and gradients_ready.
+  /// As ParallelHooks::gradients_needed and gradients_ready.
   virtual void needed(model::Part part, device::StreamRef stream) = 0;
   virtual void ready(model::Part part, model::Gradients state, device::StreamRef stream) = 0;
   /// All units are complete: starts what is left, the vectors among it.
   virtual void finish(device::StreamRef stream) = 0;
-  /// Orders `stream` behind the sums of a segment. @pre finish() came before
+  /// Orders `stream` after the sums of a segment. @pre finish() came before
   virtual void wait(std::size_t segment, device::StreamRef stream) = 0;
 
   /// Ends a step: what the reduction keeps from one step to the next is that of this step, or, if

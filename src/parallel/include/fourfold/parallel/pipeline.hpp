@@ -6,8 +6,8 @@
 #include <fourfold/comm/work.hpp>
 #include <fourfold/device/arena.hpp>
 #include <fourfold/device/stream.hpp>
+#include <fourfold/model/parallel_hooks.hpp>
 #include <fourfold/model/parameters.hpp>
-#include <fourfold/model/seams.hpp>
 #include <fourfold/model/stage.hpp>
 #include <fourfold/parallel/action_recorder.hpp>
 #include <fourfold/schedule/schedule.hpp>
@@ -44,13 +44,13 @@ class Pipeline {
   /// @param layout      its schedule lowered and checked; the same on all ranks; borrowed
   /// @param pp          borrowed; size() is the schedule's number of stages
   /// @param parameters  of this rank's chunks; borrowed
-  /// @param seams       borrowed
+  /// @param hooks       borrowed
   /// @param options     of each stage, but slots and backward, which the schedule decides
   /// @param host        as Stage has it
   /// @param graphs      none, unless: one stage, one chunk, no dropout, activations stay on the
   ///   device, device::has_own_memory, and passes of partial gradients talk to no other rank
   Pipeline(const model::Architecture& config, const schedule::StageLayout& layout,
-           comm::Communicator& pp, const model::Parameters& parameters, model::Seams& seams,
+           comm::Communicator& pp, const model::Parameters& parameters, model::ParallelHooks& hooks,
            device::Arena& arena, model::StageOptions options, device::Arena* host = nullptr,
            GraphsOf graphs = GraphsOf::none);
   ~Pipeline();
@@ -85,7 +85,7 @@ class Pipeline {
   struct Step;
   void prepare();
   void take(std::size_t index, const Step& step);
-  /// Whether this action and the one behind it are the passes of a micro-batch that may be a graph.
+  /// Whether this action and the one after it are the passes of a micro-batch that may be a graph.
   bool begins_graph(std::size_t index) const;
   void take_as_graph(std::size_t index, const Step& step);
   void post(const schedule::Action& action, const Step& step, int transfer);

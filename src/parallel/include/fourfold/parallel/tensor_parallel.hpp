@@ -20,7 +20,7 @@
 #include <fourfold/comm/work.hpp>
 #include <fourfold/device/arena.hpp>
 #include <fourfold/device/stream.hpp>
-#include <fourfold/model/seams.hpp>
+#include <fourfold/model/parallel_hooks.hpp>
 #include <fourfold/parallel/moved_memory.hpp>
 
 #include <cstdint>
@@ -36,7 +36,7 @@ struct TensorParallelOptions {
   DType compute = DType::f32;
 };
 
-/// What the seams do on the tp axis. Collective over it. With one rank nothing is sent or copied.
+/// What the hooks do on the tp axis. Collective over it. With one rank nothing is sent or copied.
 class TensorParallel {
  public:
   /// Takes what it needs from `arena`: two buffers of T x D with sequence parallelism, four numbers
@@ -44,7 +44,7 @@ class TensorParallel {
   TensorParallel(comm::Communicator& tp, const TensorParallelOptions& options,
                  device::Arena& arena);
 
-  /// The contracts are those of model::Seams.
+  /// The contracts are those of model::ParallelHooks.
   Range residual_rows(std::int64_t rows) const;
   bool adds_once() const { return tp_->rank() == 0; }
   ConstTensorView gather_rows(ConstTensorView x_RD, std::int64_t rows, device::StreamRef stream);

@@ -5,7 +5,7 @@
 #include <fourfold/comm/communicator.hpp>
 #include <fourfold/device/stream.hpp>
 #include <fourfold/model/parameters.hpp>
-#include <fourfold/parallel/parameter_share.hpp>
+#include <fourfold/parallel/parameter_shard.hpp>
 #include <fourfold/parallel/shard_layout.hpp>
 
 #include <array>
@@ -26,15 +26,15 @@ class WeightGathering {
   /// Everything is borrowed. With one rank in the group nothing is sent.
   /// @param layout  of the share; its ranks are those of the group, or one: nothing is sharded
   WeightGathering(comm::Communicator& group, const model::Parameters& parameters,
-                  const ParameterShare& share, const ShardLayout& layout);
+                  const ParameterShard& share, const ShardLayout& layout);
 
   /// The share's weights of a segment are new, as far as `stream` can tell.
   void updated(std::size_t segment, device::StreamRef stream);
 
-  /// As Seams: orders `stream` behind the gather of the part's weights, and of the vectors.
+  /// As ParallelHooks: orders `stream` after the gather of the part's weights, and of the vectors.
   void needed(model::Part part, device::StreamRef stream);
   void done(model::Part part, device::StreamRef stream);
-  /// Orders `stream` behind all gathers under way.
+  /// Orders `stream` after all gathers under way.
   void wait(device::StreamRef stream);
   /// The part will be needed next. Begins its gather, if its buffer is free.
   void ahead(model::Part part);
@@ -54,7 +54,7 @@ class WeightGathering {
 
   comm::Communicator* group_;
   const model::Parameters* parameters_;
-  const ParameterShare* share_;
+  const ParameterShard* share_;
   const ShardLayout* layout_;
   device::Stream communication_;
   device::Event produced_;

@@ -5,7 +5,7 @@
 #include <fourfold/comm/mesh.hpp>
 #include <fourfold/model/architecture.hpp>
 #include <fourfold/model/parameters.hpp>
-#include <fourfold/parallel/parameter_share.hpp>
+#include <fourfold/parallel/parameter_shard.hpp>
 #include <fourfold/parallel/shard_layout.hpp>
 
 #include <cstdint>
@@ -40,7 +40,7 @@ ShardLayout make_layout(const model::Parameters& parameters, int ranks);
 /// @param layout  of zero.shard_ranks
 /// @param index   the rank's place in the data plane
 /// @param state   where masters lie when zero.offloads_state
-ParameterShare make_share(const model::Parameters& parameters, const ShardLayout& layout, int index,
+ParameterShard make_share(const model::Parameters& parameters, const ShardLayout& layout, int index,
                           const ZeroOptions& zero, device::Arena& arena, device::Arena& state);
 
 /// Elements to which the state of a segment is aligned where it is offloaded: a page of a file.

@@ -298,7 +298,7 @@ void validate_batch(const RunConfig& config, std::int64_t dp, const Origins& ori
 /// @throws UserError (exit code config)
 void validate_data(const RunConfig& config, const Origins& origins = {});
 
-/// `message` behind the place of the first key in it that a person wrote: "run.toml:7:1:
+/// `message` after the place of the first key in it that a person wrote: "run.toml:7:1:
 /// model.heads = ...".
 std::string located(const std::string& message, const Origins& origins);
 

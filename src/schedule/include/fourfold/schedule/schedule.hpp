@@ -99,7 +99,7 @@ struct Schedule {
   ChunkPlace place_of_stage(int stage) const noexcept;
   int rank_of_stage(int stage) const noexcept { return place_of_stage(stage).rank; }
 
-  /// Who holds the virtual stage before and behind; nothing at the ends of the model.
+  /// Who holds the virtual stage before and after; nothing at the ends of the model.
   std::optional<ChunkPlace> previous(int rank, int chunk) const noexcept;
   std::optional<ChunkPlace> next(int rank, int chunk) const noexcept;
   /// The same, but nothing where the neighbour is this rank itself: whom messages go to.
@@ -126,7 +126,7 @@ struct Schedule {
 /// Gives compute actions their slots and adds the sends and receives.
 ///
 /// The lowest free slot is taken. A send follows its producing action at once. A receive is posted
-/// one compute action before the one that needs it, so that the transfer hides behind that one,
+/// one compute action before the one that needs it, so that the transfer hides after that one,
 /// unless the slot is still taken then (activation) or not yet taken (gradient): then right before.
 /// So the peak of memory is that of the compute actions alone. Total: an incomplete list gives an
 /// incomplete result, which check_schedule() names.

@@ -62,7 +62,7 @@ struct StepRecord {
   /// model FLOP per second over the peak of all ranks' devices; MetricsLog fills it in where
   /// RunStart has both, else 0
   double mfu = 0;
-  /// of rank 0's device, of all that use it; 0 in records of steps behind which nobody looked
+  /// of rank 0's device, of all that use it; 0 in records of steps after which nobody looked
   std::int64_t device_used_bytes = 0;
   std::int64_t device_total_bytes = 0;
 };

@@ -26,7 +26,7 @@ class RunFiles {
   std::filesystem::path job_end() const { return log_dir_ / ".job-end"; }
   std::filesystem::path metrics() const { return log_dir_ / "metrics.jsonl"; }
   std::filesystem::path report() const { return log_dir_ / "report.html"; }
-  /// Made by a person who wants a checkpoint behind the step that is being made. The run removes
+  /// Made by a person who wants a checkpoint after the step that is being made. The run removes
   /// it.
   std::filesystem::path save() const { return log_dir_ / "SAVE"; }
   std::filesystem::path status() const { return log_dir_ / "status.json"; }

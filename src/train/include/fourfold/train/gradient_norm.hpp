@@ -8,7 +8,7 @@
 #include <fourfold/device/arena.hpp>
 #include <fourfold/device/stream.hpp>
 #include <fourfold/model/parameters.hpp>
-#include <fourfold/parallel/parameter_share.hpp>
+#include <fourfold/parallel/parameter_shard.hpp>
 #include <fourfold/train/resolved_run.hpp>
 
 #include <span>
@@ -24,12 +24,12 @@ class GradientNorm {
  public:
   /// All but the run is borrowed; takes a few numbers of workspace.
   GradientNorm(const ResolvedRun& run, const model::Parameters& parameters,
-               const parallel::ParameterShare& share, comm::Mesh& mesh, device::Arena& arena);
+               const parallel::ParameterShard& share, comm::Mesh& mesh, device::Arena& arena);
 
   /// Enqueued on `stream`; collective over the mesh. Afterwards scale() holds
   /// min(1, optim.clip_norm / norm) / loss_scale, or NaN on all ranks where the norm is not finite
   /// on any (kernels::clip_scale). @pre all gradients are reduced
-  /// @param shard_group  TrainingSeams::shard_group()
+  /// @param shard_group  TrainingHooks::shard_group()
   void find(comm::Communicator& shard_group, double loss_scale, device::StreamRef stream);
 
   /// On the device: what gradients are to be multiplied by.

@@ -10,13 +10,13 @@
 namespace fourfold::train {
 
 /// What became of a step.
-enum class StepFate : std::uint8_t {
+enum class StepStatus : std::uint8_t {
   applied,
   skipped,  ///< its gradients overflowed f16: nothing was changed but the loss scale
   lost,     ///< its gradients were not finite, and there is no lower scale to try
 };
 /// "applied", "skipped", "lost"
-std::string_view name(StepFate fate) noexcept;
+std::string_view name(StepStatus status) noexcept;
 
 /// What a checkpoint keeps of a loss scale.
 struct LossScaleState {
@@ -40,7 +40,7 @@ class LossScale {
   bool in_use() const noexcept { return in_use_; }
 
   /// Ends a step. @param finite  whether the global norm of its gradients was
-  StepFate settle(bool finite);
+  StepStatus settle(bool finite);
 
   /// What the next step's loss is to be multiplied by.
   double scale() const noexcept { return static_cast<double>(state_.scale); }

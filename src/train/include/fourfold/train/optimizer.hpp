@@ -6,7 +6,7 @@
 #include <fourfold/base/tensor_view.hpp>
 #include <fourfold/device/stream.hpp>
 #include <fourfold/kernels/stochastic_rounding.hpp>
-#include <fourfold/parallel/parameter_share.hpp>
+#include <fourfold/parallel/parameter_shard.hpp>
 #include <fourfold/parallel/whole_matrices.hpp>
 #include <fourfold/train/state_tier.hpp>
 #include <fourfold/train/update_rule.hpp>
@@ -45,7 +45,7 @@ class Optimizer {
   /// @param order     the segments in the order of every step's update()
   /// @param matrices  nullptr where no rule is a MatrixRule
   /// @param arena     where matrix rules have their scratch; likewise
-  Optimizer(const OptimizerOptions& options, const parallel::ParameterShare& share, StateTier& tier,
+  Optimizer(const OptimizerOptions& options, const parallel::ParameterShard& share, StateTier& tier,
             std::span<const std::size_t> order, parallel::WholeMatrices* matrices = nullptr,
             device::Arena* arena = nullptr);
   ~Optimizer();
@@ -64,7 +64,7 @@ class Optimizer {
   /// settled
   void update_weights_from_masters(device::StreamRef stream);
   /// The masters are what so many updates have made of them.
-  void go_on_behind(std::int64_t updates) noexcept { updates_ = updates; }
+  void go_on_after(std::int64_t updates) noexcept { updates_ = updates; }
   /// Brings the state to where the share's masters and the states' views show it. Blocks the host;
   /// between steps, before anybody looks.
   void settle();
@@ -72,7 +72,7 @@ class Optimizer {
   /// All states, of all groups.
   std::span<const Moment> moments() const noexcept { return moments_; }
   /// Those of a piece of the share, in its shape.
-  std::vector<Moment> states_of(const parallel::ParameterShare::Piece& piece) const;
+  std::vector<Moment> states_of(const parallel::ParameterShard::Piece& piece) const;
 
  private:
   /// Parameters that are updated by one rule.
@@ -87,9 +87,9 @@ class Optimizer {
   };
   void make_groups(const UpdateRules& rules, StateTier& tier);
   void take_states(Group& group, StateTier& tier);
-  const RunStates& of(const parallel::ParameterShare::Run& run) const;
-  Elements elements_of(const parallel::ParameterShare::Run& run) const;
-  void update_run(const parallel::ParameterShare::Run& run, const UpdateStep& step,
+  const RunStates& of(const parallel::ParameterShard::Run& run) const;
+  Elements elements_of(const parallel::ParameterShard::Run& run) const;
+  void update_run(const parallel::ParameterShard::Run& run, const UpdateStep& step,
                   device::StreamRef stream);
   void update(const ElementwiseRule& rule, const Elements& elements, const UpdateStep& step,
               device::StreamRef stream) const;
@@ -107,7 +107,7 @@ class Optimizer {
     kernels::StochasticRounding rounding;
   };
 
-  const parallel::ParameterShare* share_;
+  const parallel::ParameterShard* share_;
   std::uint64_t seed_;
   std::int64_t updates_ = 0;  ///< that made the weights
   std::vector<std::unique_ptr<Group>> groups_;

@@ -8,7 +8,7 @@
 #include <fourfold/device/arena.hpp>
 #include <fourfold/device/stream.hpp>
 #include <fourfold/parallel/moved_memory.hpp>
-#include <fourfold/parallel/parameter_share.hpp>
+#include <fourfold/parallel/parameter_shard.hpp>
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/train/optimizer.hpp>
 #include <fourfold/train/state_tier.hpp>
@@ -39,7 +39,7 @@ class OuterOptimizer {
   /// are sent through. @param share, dp, tier  borrowed
   /// @param in_use  whether replicas train by themselves: else it keeps nothing and does nothing
   OuterOptimizer(const runfile::RunConfig& config, bool in_use,
-                 const parallel::ParameterShare& share, comm::Communicator& dp, StateTier& tier,
+                 const parallel::ParameterShard& share, comm::Communicator& dp, StateTier& tier,
                  device::Arena& device);
 
   bool in_use() const noexcept { return in_use_; }
@@ -79,7 +79,7 @@ class OuterOptimizer {
   bool in_use_;
   std::int64_t every_;
   runfile::OptimConfig config_;
-  const parallel::ParameterShare* share_;
+  const parallel::ParameterShard* share_;
   comm::Communicator* dp_;
   StateTier* tier_;
   std::int64_t most_;    ///< elements of what lies elsewhere that are in memory at once

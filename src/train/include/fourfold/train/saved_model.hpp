@@ -6,8 +6,8 @@
 #include <fourfold/device/arena.hpp>
 #include <fourfold/device/stream.hpp>
 #include <fourfold/io/checkpoint.hpp>
+#include <fourfold/model/parallel_hooks.hpp>
 #include <fourfold/model/parameters.hpp>
-#include <fourfold/model/seams.hpp>
 #include <fourfold/model/stage.hpp>
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/train/saved_config.hpp>
@@ -44,7 +44,7 @@ class SavedModel {
   runfile::RunConfig config_;
   device::Arena arena_;
   model::Parameters parameters_;
-  std::unique_ptr<model::Seams> seams_;
+  std::unique_ptr<model::ParallelHooks> hooks_;
   model::Stage stage_;
 };
 

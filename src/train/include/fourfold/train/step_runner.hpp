@@ -10,7 +10,7 @@
 #include <fourfold/model/stage.hpp>
 #include <fourfold/parallel/moved_memory.hpp>
 #include <fourfold/parallel/pipeline.hpp>
-#include <fourfold/parallel/training_seams.hpp>
+#include <fourfold/parallel/training_hooks.hpp>
 #include <fourfold/train/batch_loader.hpp>
 #include <fourfold/train/evaluator.hpp>
 #include <fourfold/train/loss_scale.hpp>
@@ -38,7 +38,7 @@ struct StepOutcome {
   /// mean
   double grad_norm = 0;
   double loss_scale = 1;  ///< what the loss was multiplied by
-  StepFate fate = StepFate::applied;
+  StepStatus status = StepStatus::applied;
 };
 
 /// One rank's model, optimizer and gradient reduction: everything an optimizer step touches on the
@@ -80,10 +80,11 @@ class StepRunner {
   /// pass), clipping, the optimizer. Collective over the mesh; does not wait for the device.
   void run(std::int64_t step, const StepBatches& batches, double lr, device::StreamRef stream);
 
-  /// As model::Seams has it. @pre train.cuda_graphs = "never", or a mesh where graph_use() has none
-  void show_products_to(model::ProductObserver* observer) { seams_.show_products_to(observer); }
+  /// As model::ParallelHooks has it. @pre train.cuda_graphs = "never", or a mesh where graph_use()
+  /// has none
+  void show_products_to(model::ProductObserver* observer) { hooks_.show_products_to(observer); }
 
-  /// From now on run() records the parts of the step behind `load` and the pipeline's actions
+  /// From now on run() records the parts of the step after `load` and the pipeline's actions
   /// (borrowed); nullptr: nothing.
   void record_into(StepRecorder* recorder);
 
@@ -99,20 +100,20 @@ class StepRunner {
   /// Until a mark (borrowed) has passed, masters, moments and what compression has left out stay as
   /// they are: whatever is enqueued to change them waits for it, the passes of the next step do not
   /// (with compression they do: sums change what it leaves out beside them). Does not block the
-  /// host. To be called between steps, behind prepare_save().
+  /// host. To be called between steps, after prepare_save().
   void keep_state_until(const device::Event& mark) noexcept { state_is_read_ = &mark; }
   /// This rank's part of what compression has left out of the gradients, as prepare_save() leaves
   /// it; nothing where nothing is compressed.
-  std::optional<ErrorPieces> error_pieces() const { return seams_.error_pieces(); }
+  std::optional<ErrorPieces> error_pieces() const { return hooks_.error_pieces(); }
   /// Bytes of gradients that this rank hands to others in a step; 0: not known.
-  std::int64_t sent_gradient_bytes() const { return seams_.sent_gradient_bytes(); }
+  std::int64_t sent_gradient_bytes() const { return hooks_.sent_gradient_bytes(); }
 
   /// Before the first step, restore() it from a checkpoint: bias corrections count applied updates.
   LossScale& loss_scale() noexcept { return loss_scale_; }
   const LossScale& loss_scale() const noexcept { return loss_scale_; }
 
   /// What this rank updates and saves.
-  const parallel::ParameterShare& share() const noexcept { return share_; }
+  const parallel::ParameterShard& share() const noexcept { return share_; }
   const model::Parameters& parameters() const noexcept { return parameters_; }
   const Optimizer& optimizer() const noexcept { return optimizer_; }
   const StateTier& tier() const noexcept { return tier_; }
@@ -140,10 +141,10 @@ class StepRunner {
   float gradient_factor(const StepBatches& batches) const;
   /// Replicas meet; others learn of the new weights. Blocks the host where state is offloaded.
   void meet(device::StreamRef stream);
-  /// From the masters, and tells the seams. Blocks likewise.
+  /// From the masters, and tells the hooks. Blocks likewise.
   void make_weights(device::StreamRef stream);
   void note_end(StepPart part, device::StreamRef stream);
-  /// Orders `stream` behind keep_state_until()'s mark.
+  /// Orders `stream` after keep_state_until()'s mark.
   void wait_for_readers(device::StreamRef stream);
 
   const ResolvedRun* run_;
@@ -153,8 +154,8 @@ class StepRunner {
   parallel::ShardLayout shards_;
   std::vector<std::size_t> order_;  ///< of segments, as they are updated
   StateTier tier_;
-  parallel::ParameterShare share_;
-  parallel::TrainingSeams seams_;
+  parallel::ParameterShard share_;
+  parallel::TrainingHooks hooks_;
   parallel::Pipeline pipeline_;
   std::unique_ptr<parallel::WholeMatrices> matrices_;  ///< or nullptr: nobody looks at whole ones
   Optimizer optimizer_;

@@ -32,7 +32,7 @@ struct SamplingOptions {
 std::int32_t draw_token(ConstTensorView logits_V, const SamplingOptions& options,
                         std::int64_t draw);
 
-/// Tokens that a pass over `tokens` of them takes, those behind them without effect: on a device,
+/// Tokens that a pass over `tokens` of them takes, those after them without effect: on a device,
 /// where products and attention make a plan for each length, in steps of 64.
 std::int64_t pass_tokens(std::int64_t tokens, std::int64_t context, bool on_device);
 

@@ -96,7 +96,7 @@ class Trainer {
 
   const Progress& progress() const noexcept { return progress_; }
   /// What this rank updates and saves.
-  const parallel::ParameterShare& share() const noexcept { return runner_.share(); }
+  const parallel::ParameterShard& share() const noexcept { return runner_.share(); }
   const Optimizer& optimizer() const noexcept { return runner_.optimizer(); }
   /// All tensors of this rank in device memory, sealed.
   const device::Arena& memory() const noexcept { return arena_; }
@@ -119,7 +119,7 @@ class Trainer {
   MadeStep one_step();
   /// The batches of the step that is to be made next. Adds to data_s.
   StepBatches load(double& data_s);
-  /// @param looked_at_device  behind this step
+  /// @param looked_at_device  after this step
   void record(const MadeStep& step, bool looked_at_device);
   /// Says what memory was planned and what was taken. Collective.
   void report_memory();
@@ -127,7 +127,7 @@ class Trainer {
   /// A loss tells of weights that were lost only one step later. Collective.
   void check_weights();
   void evaluate();
-  /// What is asked of the run behind the step that was made. Collective.
+  /// What is asked of the run after the step that was made. Collective.
   Asked ask();
   /// @throws UserError (no_progress)
   void require_not_superseded(StopReason stop) const;
@@ -139,9 +139,9 @@ class Trainer {
   /// What the flight recorder shows of this rank besides its calls.
   void tell_activity(std::string activity) const;
   /// Behind a save: what it took of memory, and gives that back.
-  void look_behind_save();
+  void look_after_save();
   double needed_s() const;
-  /// What is done every so many steps and behind the last one.
+  /// What is done every so many steps and after the last one.
   bool is_due_at(std::int64_t step, std::int64_t every_steps) const;
 
   ResolvedRun run_;

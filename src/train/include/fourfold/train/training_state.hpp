@@ -53,7 +53,7 @@ class TrainingState {
  public:
   /// The state of one rank of a mesh, as state_layouts() has it; layouts() are of the whole model.
   /// @param share  of this rank
-  TrainingState(const ResolvedRun& run, const parallel::ParameterShare& share,
+  TrainingState(const ResolvedRun& run, const parallel::ParameterShard& share,
                 const Optimizer& optimizer, const comm::Mesh& mesh, const OptionalState& more = {});
   /// The weights alone, for evaluation and sampling: `ranks` ranks hold all of them.
   TrainingState(const model::Parameters& parameters, int ranks);
@@ -64,7 +64,7 @@ class TrainingState {
 
   /// Brings the state to where pieces() show it. Blocks the host until it is there.
   void fetch(device::StreamRef stream);
-  /// Begins to, behind what is on `stream`, on a stream of its own: what comes on `stream` then
+  /// Begins to, after what is on `stream`, on a stream of its own: what comes on `stream` then
   /// goes on beside it, and waits for the mark before it changes the state. Does not block the
   /// host.
   /// @pre is_imaged()
@@ -84,7 +84,7 @@ class TrainingState {
   void hold(const model::ParameterSpec& spec, const Box& box, io::TensorState state,
             TensorView view, Saves saves, bool or_zeros = false);
   /// @return the stream that fetches
-  device::StreamRef fetch_behind(device::StreamRef stream);
+  device::StreamRef fetch_after(device::StreamRef stream);
   /// Takes the memory of images, and shows them instead of what they are of.
   void make_images();
 

@@ -4,8 +4,8 @@
 
 #include <fourfold/device/stream.hpp>
 #include <fourfold/model/parameters.hpp>
-#include <fourfold/parallel/parameter_share.hpp>
-#include <fourfold/parallel/training_seams.hpp>
+#include <fourfold/parallel/parameter_shard.hpp>
+#include <fourfold/parallel/training_hooks.hpp>
 #include <fourfold/train/gradient_norm.hpp>
 #include <fourfold/train/optimizer.hpp>
 #include <fourfold/train/step_recorder.hpp>
@@ -31,8 +31,8 @@ class WeightUpdate {
  public:
   /// Borrowed.
   struct State {
-    const parallel::ParameterShare& share;
-    parallel::TrainingSeams& seams;
+    const parallel::ParameterShard& share;
+    parallel::TrainingHooks& hooks;
     Optimizer& optimizer;
     std::span<const std::size_t> order;  ///< update_order()
   };

@@ -14,7 +14,7 @@
 
 namespace fourfold::harness {
 
-/// The buffers behind the vectors, by address.
+/// The buffers after the vectors, by address.
 class SharedBuffers {
  public:
   static SharedBuffers& get() {

@@ -1,0 +1,271 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "placement_checks.hpp"
+
+#include <fourfold/base/message.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+
+namespace fourfold::doctor {
+namespace {
+
+std::map<std::string, int> ranks_by_node(const Ranks& ranks) {
+  std::map<std::string, int> counts;
+  for (const std::string& node : ranks.nodes) {
+    ++counts[node];
+  }
+  return counts;
+}
+
+/// Ranks with nowhere else to go, and the cores that they have together.
+struct Oversubscription {
+  std::vector<int> ranks;
+  std::set<int> cores;
+  int threads = 0;
+  bool fits() const { return threads <= static_cast<int>(cores.size()); }
+};
+
+/// Of each set of cores that some rank has: the ranks that have no other (Hall's condition, for the
+/// sets that launchers make).
+std::vector<Oversubscription> crowds_of(const Ranks& ranks, const Machine& machine) {
+  std::map<std::string, std::set<int>> cores_of_list;
+  for (const int rank : machine.ranks) {
+    const std::string& list = ranks.facts[rank].cores;
+    const std::vector<int> cores = cores_in(list);
+    cores_of_list.try_emplace(list, cores.begin(), cores.end());
+  }
+  std::vector<Oversubscription> crowds;
+  for (const auto& [list, cores] : cores_of_list) {
+    Oversubscription crowd{.ranks = {}, .cores = cores};
+    for (const int rank : machine.ranks) {
+      const RankFacts& facts = ranks.facts[rank];
+      const std::set<int>& own = cores_of_list.at(facts.cores);
+      if (!own.empty() && std::ranges::includes(cores, own)) {
+        crowd.ranks.push_back(rank);
+        crowd.threads += facts.threads;
+      }
+    }
+    if (!crowd.ranks.empty()) {
+      crowds.push_back(std::move(crowd));
+    }
+  }
+  std::ranges::sort(crowds, {}, [](const Oversubscription& crowd) { return crowd.cores.size(); });
+  return crowds;
+}
+
+std::string crowd_text(const Oversubscription& crowd, const Machine& machine) {
+  std::vector<std::string> ranks;
+  ranks.reserve(crowd.ranks.size());
+  for (const int rank : crowd.ranks) {
+    ranks.push_back(std::to_string(rank));
+  }
+  return fmt::format("{} {} on {} compute{} with {} thread{} on {} core{}",
+                     ranks.size() == 1 ? "rank" : "ranks", first_of(ranks), machine.str(),
+                     ranks.size() == 1 ? "s" : "", crowd.threads, crowd.threads == 1 ? "" : "s",
+                     crowd.cores.size(), crowd.cores.size() == 1 ? "" : "s");
+}
+
+/// Those that do not fit, but for what only contains such a one.
+std::vector<Oversubscription> too_many(const Ranks& ranks, const Machine& machine) {
+  std::vector<Oversubscription> found;
+  for (Oversubscription& crowd : crowds_of(ranks, machine)) {
+    const bool contains_one = std::ranges::any_of(found, [&](const Oversubscription& smaller) {
+      return std::ranges::includes(crowd.cores, smaller.cores);
+    });
+    if (!crowd.fits() && !contains_one) {
+      found.push_back(std::move(crowd));
+    }
+  }
+  return found;
+}
+
+/// What has to be the same on all ranks.
+void compare(const Ranks& ranks, const char* what, std::string RankFacts::*value, Check& check) {
+  std::map<std::string, std::vector<std::string>> nodes_of;
+  for (std::size_t rank = 0; rank < ranks.facts.size(); ++rank) {
+    std::vector<std::string>& nodes = nodes_of[ranks.facts[rank].*value];
+    if (std::ranges::find(nodes, ranks.nodes[rank]) == nodes.end()) {
+      nodes.push_back(ranks.nodes[rank]);
+    }
+  }
+  if (nodes_of.size() <= 1) {
+    return;
+  }
+  std::vector<std::string> texts;
+  texts.reserve(nodes_of.size());
+  for (const auto& [version, nodes] : nodes_of) {
+    texts.push_back(fmt::format("{} on {}", version, first_of(nodes, 3)));
+  }
+  check.fail(
+      format_message("{} differs: {} (ranks of one run must be alike); load the same modules "
+                     "on all nodes, and install anew where they differ",
+                     what, first_of(texts, 3)));
+}
+
+}  // namespace
+
+std::set<int> Ranks::crowded() const {
+  std::set<int> found;
+  for (const Machine& machine : machines_of(facts, nodes)) {
+    for (const Oversubscription& crowd : too_many(*this, machine)) {
+      found.insert(crowd.ranks.begin(), crowd.ranks.end());
+    }
+  }
+  return found;
+}
+
+bool Ranks::are_uneven() const {
+  std::set<int> counts;
+  for (const auto& [node, count] : ranks_by_node(*this)) {
+    counts.insert(count);
+  }
+  return counts.size() > 1;
+}
+
+std::string Ranks::rank_text(int rank) const {
+  return fmt::format("rank {} on {}", rank, nodes[rank]);
+}
+
+std::vector<int> Ranks::first_ranks() const {
+  std::set<std::string> seen;
+  std::vector<int> firsts;
+  for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
+    if (seen.insert(nodes[rank]).second) {
+      firsts.push_back(static_cast<int>(rank));
+    }
+  }
+  return firsts;
+}
+
+Check launch_check(const Ranks& ranks) {
+  Check check("launch");
+  const auto counts = ranks_by_node(ranks);
+  const auto by_count = [](const auto& a, const auto& b) { return a.second < b.second; };
+  const auto [least, most] = std::minmax_element(counts.begin(), counts.end(), by_count);
+  const auto size = static_cast<int>(ranks.facts.size());
+  check.say(fmt::format("{} rank{} on {} node{}", size, size == 1 ? "" : "s", counts.size(),
+                        counts.size() == 1 ? "" : "s"));
+  if (counts.size() > 1) {
+    check.say(fmt::format("{}, {} on each", check.summary(),
+                          least->second == most->second
+                              ? std::to_string(most->second)
+                              : fmt::format("{} to {}", least->second, most->second)));
+  }
+  const auto other = std::ranges::find_if(
+      ranks.facts, [&](const RankFacts& facts) { return facts.launched_ranks != size; });
+  if (other != ranks.facts.end() && other->launched_ranks > 1) {
+    check.fail(
+        format_message("the launcher started {} ranks, but MPI has {} (the MPI of fourfold and "
+                       "the launcher do not understand each other); start with the mpiexec of "
+                       "that MPI, or another `srun --mpi=`",
+                       other->launched_ranks, size));
+  }
+  if (size == 1 && ranks.facts.front().job_tasks > 1) {
+    check.warn(
+        fmt::format("this job has {} tasks, but this is one process (nothing started it on "
+                    "all of them); use `srun fourfold doctor`, or doctor.sbatch",
+                    ranks.facts.front().job_tasks));
+  }
+  if (least->second != most->second) {
+    check.warn(
+        fmt::format("{} has {} ranks and {} has {} (the node with fewer waits for the "
+                    "other); give --ntasks-per-node",
+                    least->first, least->second, most->first, most->second));
+  }
+  return check;
+}
+
+Check mesh_check(const Ranks& ranks, const std::optional<comm::MeshShape>& mesh,
+                 const std::string& problem) {
+  Check check("mesh");
+  if (!problem.empty()) {
+    check.say("the run file does not fit");
+    check.fail(problem);
+    return check;
+  }
+  if (!mesh) {
+    check.say("no run file: all ranks as one group");
+    return check;
+  }
+  std::vector<std::string> spread;  // lines of tp that are not on one node
+  for (int first = 0; first < static_cast<int>(mesh->ranks()); first += mesh->tp) {
+    const auto begin = ranks.nodes.begin() + first;
+    if (!std::all_of(begin, begin + mesh->tp, [&](const auto& node) { return node == *begin; })) {
+      spread.push_back(fmt::format("{}-{}", first, first + mesh->tp - 1));
+    }
+  }
+  check.say(fmt::format("{}; neighbours on tp {}", mesh->str(),
+                        mesh->tp == 1    ? "there are none"
+                        : spread.empty() ? "share a node"
+                                         : "are on several nodes"));
+  if (const auto idle = std::ssize(ranks.nodes) - mesh->ranks(); idle > 0) {
+    check.say(
+        fmt::format("{}; {} of {} ranks are not used", check.summary(), idle, ranks.nodes.size()));
+  }
+  if (!spread.empty()) {
+    const auto counts = ranks_by_node(ranks);
+    const int most = std::ranges::max_element(counts, {}, [](const auto& count) {
+                       return count.second;
+                     })->second;
+    check.warn(fmt::format(
+        "ranks {} are a group of tp and on several nodes (what tp exchanges in every layer goes "
+        "over the network); {}",
+        first_of(spread, 3),
+        most >= mesh->tp
+            ? "use `srun --distribution=block` and a multiple of mesh.tp tasks per "
+              "node"
+            : fmt::format("lower mesh.tp to at most {}, or start more ranks per node", most)));
+  }
+  return check;
+}
+
+Check cores_check(const Ranks& ranks) {
+  Check check("cores");
+  std::size_t fewest = SIZE_MAX;
+  int threads = 1;
+  for (const RankFacts& facts : ranks.facts) {
+    fewest = std::min(fewest, cores_in(facts.cores).size());
+    threads = std::max(threads, facts.threads);
+  }
+  check.say(fewest == 0 ? fmt::format("{} thread(s) per rank; cores are not known", threads)
+                        : fmt::format("{} thread{} per rank, {} core{} allowed{}", threads,
+                                      threads == 1 ? "" : "s", fewest, fewest == 1 ? "" : "s",
+                                      ranks.facts.size() > 1 ? " at least" : ""));
+  std::vector<std::string> crowded;
+  for (const Machine& machine : machines_of(ranks.facts, ranks.nodes)) {
+    for (const Oversubscription& crowd : too_many(ranks, machine)) {
+      crowded.push_back(crowd_text(crowd, machine));
+    }
+  }
+  if (!crowded.empty()) {
+    check.warn(
+        fmt::format("{} (they take turns there; the figures below are of ranks that wait "
+                    "for each other); give --cpus-per-task, `srun --cpu-bind=cores`, or "
+                    "fewer ranks and OMP_NUM_THREADS",
+                    first_of(crowded, 3)));
+  }
+  return check;
+}
+
+Check builds_check(const Ranks& ranks) {
+  Check check("versions");
+  check.say(fmt::format("fourfold {}", ranks.facts.front().version));
+  compare(ranks, "fourfold", &RankFacts::version, check);
+  return check;
+}
+
+Check versions_check(const Ranks& ranks) {
+  Check check("versions");
+  const RankFacts& first = ranks.facts.front();
+  check.say(fmt::format("fourfold {}, {}, HDF5 {}", first.version, first.mpi, first.hdf5));
+  compare(ranks, "MPI", &RankFacts::mpi, check);
+  compare(ranks, "HDF5", &RankFacts::hdf5, check);
+  return check;
+}
+
+}  // namespace fourfold::doctor

@@ -1,0 +1,213 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "ring_tree_reduction.hpp"
+
+#include "reduction.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+namespace fourfold::comm {
+namespace {
+
+/// Of a rank's own values, in all chunks on their way together.
+constexpr std::int64_t bytes_in_flight = std::int64_t{2} << 20;
+
+}  // namespace
+
+Route ring_route(int rank, int ranks) {
+  Route route;
+  const int last = ranks - 1;
+  if (rank > 0) {
+    route.sources = {rank - 1};
+  }
+  route.own_last = true;
+  route.target = rank == last ? -1 : rank + 1;
+  route.result_source = rank == last ? -1 : (rank + last) % ranks;
+  if (ranks > 1 && (rank + 1) % ranks != last) {
+    route.result_targets = {(rank + 1) % ranks};
+  }
+  route.chunks_in_flight = std::clamp(2 * ranks, 2, 16);
+  return route;
+}
+
+Route tree_route(int rank, int ranks) {
+  Route route;
+  const auto below =
+      static_cast<int>(rank == 0 ? std::bit_ceil(static_cast<unsigned>(ranks))
+                                 : 1U << std::countr_zero(static_cast<unsigned>(rank)));
+  for (int step = 1; step < below && rank + step < ranks; step *= 2) {
+    route.sources.push_back(rank + step);
+  }
+  // The longest way down first.
+  route.result_targets.assign(route.sources.rbegin(), route.sources.rend());
+  route.target = rank == 0 ? -1 : rank - below;
+  route.result_source = route.target;
+  const int rounds = std::bit_width(static_cast<unsigned>(ranks - 1));
+  route.chunks_in_flight = std::clamp(2 * rounds, 2, 8);
+  return route;
+}
+
+RingTreeReduction::RingTreeReduction(Endpoint& endpoint, int tag, Route route, TensorView data,
+                                     ReduceOp op)
+    : endpoint_(endpoint), tag_(tag), route_(std::move(route)), data_(data), op_(op) {
+  const std::int64_t element_bytes = size_in_bytes(data.dtype());
+  chunk_elements_ = bytes_in_flight / route_.chunks_in_flight / element_bytes;
+  chunks_ = (data.elements() + chunk_elements_ - 1) / chunk_elements_;
+  slots_.resize(std::min<std::int64_t>(chunks_, route_.chunks_in_flight));
+  const std::size_t partial_bytes =
+      static_cast<std::size_t>(std::min(chunk_elements_, data.elements())) *
+      size_in_bytes(accumulator_of(data.dtype()));
+  for (Slot& each : slots_) {
+    each.up = endpoint.batch();
+    each.down = endpoint.batch();
+    each.partial = endpoint.progress().scratch().take(partial_bytes);
+    for (std::size_t source = 0; source < route_.sources.size(); ++source) {
+      each.incoming.push_back(endpoint.progress().scratch().take(partial_bytes));
+    }
+  }
+}
+
+std::int64_t RingTreeReduction::elements_of(std::int64_t chunk) const {
+  return std::min(chunk_elements_, data_.elements() - chunk * chunk_elements_);
+}
+
+std::byte* RingTreeReduction::data_of(std::int64_t chunk) const {
+  return static_cast<std::byte*>(data_.data()) +
+         chunk * chunk_elements_ * static_cast<std::int64_t>(size_in_bytes(data_.dtype()));
+}
+
+bool RingTreeReduction::receive_partials() {
+  if (expected_ == chunks_ || expected_ == retired_ + std::ssize(slots_)) {
+    return false;
+  }
+  Slot& at = slot(expected_);
+  const std::size_t bytes = static_cast<std::size_t>(elements_of(expected_)) *
+                            size_in_bytes(accumulator_of(data_.dtype()));
+  for (std::size_t i = 0; i < route_.sources.size(); ++i) {
+    at.up->recv(at.incoming[i].data(), bytes, route_.sources[i], tag_);
+  }
+  ++expected_;
+  return true;
+}
+
+bool RingTreeReduction::add_up() {
+  if (added_ == expected_ || !slot(added_).up->done()) {
+    return false;
+  }
+  Slot& at = slot(added_);
+  const std::int64_t elements = elements_of(added_);
+  std::byte* const partial = at.partial.data();
+  begin_partial(data_.dtype(), data_of(added_), partial, elements);
+  for (const ScratchPool::Lease& incoming : at.incoming) {
+    const std::byte* const left = route_.own_last ? incoming.data() : partial;
+    const std::byte* const right = route_.own_last ? partial : incoming.data();
+    join_partials(data_.dtype(), op_, left, right, partial, elements);
+  }
+  if (route_.target < 0) {
+    end_partial(data_.dtype(), op_, endpoint_.size(), partial, data_of(added_), elements);
+  } else {
+    at.up->send(partial, elements * size_in_bytes(accumulator_of(data_.dtype())), route_.target,
+                tag_);
+  }
+  ++added_;
+  return true;
+}
+
+/// By now this rank's values of the chunk are in the sum, so their place may be written to.
+bool RingTreeReduction::receive_result() {
+  if (awaited_ == added_ || !slot(awaited_).up->done()) {
+    return false;
+  }
+  if (route_.result_source >= 0) {
+    slot(awaited_).down->recv(
+        data_of(awaited_),
+        static_cast<std::size_t>(elements_of(awaited_)) * size_in_bytes(data_.dtype()),
+        route_.result_source, tag_ + 1);
+  }
+  ++awaited_;
+  return true;
+}
+
+bool RingTreeReduction::forward_result() {
+  if (forwarded_ == awaited_ || !slot(forwarded_).down->done()) {
+    return false;
+  }
+  for (const int target : route_.result_targets) {
+    slot(forwarded_)
+        .down->send(
+            data_of(forwarded_),
+            static_cast<std::size_t>(elements_of(forwarded_)) * size_in_bytes(data_.dtype()),
+            target, tag_ + 1);
+  }
+  ++forwarded_;
+  return true;
+}
+
+bool RingTreeReduction::retire() {
+  if (retired_ == forwarded_ || !slot(retired_).down->done()) {
+    return false;
+  }
+  ++retired_;
+  return true;
+}
+
+bool RingTreeReduction::advance() {
+  bool moved = true;
+  while (moved && retired_ < chunks_) {
+    moved = receive_partials();
+    moved = add_up() || moved;
+    moved = receive_result() || moved;
+    moved = forward_result() || moved;
+    moved = retire() || moved;
+  }
+  return retired_ == chunks_;
+}
+
+RingGather::RingGather(Endpoint& endpoint, int tag, const void* own, void* recv,
+                       std::vector<Extent> parts)
+    : endpoint_(endpoint),
+      tag_(tag),
+      recv_(static_cast<std::byte*>(recv)),
+      parts_(std::move(parts)),
+      batch_(endpoint.batch()) {
+  const Extent mine = parts_[endpoint.rank()];
+  if (mine.bytes > 0 && recv_ + mine.begin != own) {
+    std::memcpy(recv_ + mine.begin, own, static_cast<std::size_t>(mine.bytes));
+  }
+  post_round();
+}
+
+/// In round k a rank passes on what is k ranks after it and gets what is one further back.
+void RingGather::post_round() {
+  const int ranks = endpoint_.size();
+  if (round_ == ranks - 1) {
+    return;
+  }
+  const int rank = endpoint_.rank();
+  const Extent sent = parts_[(rank - round_ + ranks) % ranks];
+  const Extent got = parts_[(rank - round_ - 1 + 2 * ranks) % ranks];
+  if (got.bytes > 0) {
+    batch_->recv(recv_ + got.begin, static_cast<std::size_t>(got.bytes), (rank - 1 + ranks) % ranks,
+                 tag_);
+  }
+  if (sent.bytes > 0) {
+    batch_->send(recv_ + sent.begin, static_cast<std::size_t>(sent.bytes), (rank + 1) % ranks,
+                 tag_);
+  }
+}
+
+bool RingGather::advance() {
+  while (batch_->done()) {
+    if (round_ == endpoint_.size() - 1) {
+      return true;
+    }
+    ++round_;
+    post_round();
+  }
+  return false;
+}
+
+}  // namespace fourfold::comm

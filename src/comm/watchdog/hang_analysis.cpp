@@ -1,0 +1,273 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "watchdog/hang_analysis.hpp"
+
+#include "watchdog/desync_analysis.hpp"
+#include "watchdog/verdict_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+namespace fourfold::comm {
+namespace {
+
+using Kind = HangDiagnosis::Kind;
+using SuspectRank = HangDiagnosis::SuspectRank;
+
+std::uint64_t calls_on(const WorldState& world, int rank, std::uint64_t group) {
+  const Beat* const beat = world.beat_of(rank);
+  const auto found =
+      beat != nullptr ? beat->collectives.find(group) : decltype(beat->collectives.end()){};
+  return beat != nullptr && found != beat->collectives.end() ? found->second.calls : 0;
+}
+
+bool is_silent(const RankState& state, const WatchdogLimits& limits) {
+  return state.is_known && !state.has_left && !state.has_ended && state.silent_s > limits.silence_s;
+}
+
+/// A device executes calls long after its rank has made them.
+bool is_in_another_call(const WorldState& world, int rank, const ToldCall& call) {
+  const Beat* const beat = world.beat_of(rank);
+  return beat != nullptr && beat->waiting &&
+         (beat->waiting->group != call.group || beat->waiting->sequence < call.sequence ||
+          is_collective(beat->waiting->operation) != is_collective(call.operation));
+}
+
+/// Ranks for which `rank` waits.
+std::vector<int> waited_for(const WorldState& world, int rank) {
+  const Beat* const beat = world.beat_of(rank);
+  if (beat == nullptr || !beat->waiting) {
+    return {};
+  }
+  const ToldCall& call = *beat->waiting;
+  const auto group = world.groups.find(call.group);
+  if (group == world.groups.end()) {
+    return {};
+  }
+  const std::vector<int>& members = group->second.world_ranks;
+  if (!is_collective(call.operation)) {
+    const std::size_t peer = call.peer;
+    return call.peer >= 0 && peer < members.size() ? std::vector{members[peer]}
+                                                   : std::vector<int>{};
+  }
+  std::vector<int> missing;
+  std::copy_if(members.begin(), members.end(), std::back_inserter(missing), [&](int member) {
+    return member != rank && calls_on(world, member, call.group) < call.sequence;
+  });
+  if (missing.empty()) {
+    std::ranges::copy_if(members, std::back_inserter(missing), [&](int member) {
+      return member != rank && is_in_another_call(world, member, call);
+    });
+  }
+  return missing;
+}
+
+/// Machines of which no rank is left, of several.
+std::set<std::string> ended_hosts(const WorldState& world) {
+  std::map<std::string, std::pair<int, int>> hosts;  // ranks, those that are away
+  for (const RankState& state : world.ranks) {
+    ++hosts[state.host].first;
+    hosts[state.host].second += state.is_away || state.has_ended ? 1 : 0;
+  }
+  std::set<std::string> ended;
+  for (const auto& [host, ranks] : hosts) {
+    if (ranks.first > 1 && ranks.first == ranks.second) {
+      ended.insert(host);
+    }
+  }
+  return ended.size() < hosts.size() ? ended : std::set<std::string>{};
+}
+
+std::optional<HangDiagnosis> judge_ends(const WorldState& world) {
+  const bool some = std::ranges::any_of(world.ranks, &RankState::has_ended);
+  const std::set<std::string> hosts = some ? ended_hosts(world) : std::set<std::string>{};
+  HangDiagnosis verdict{.kind = hosts.empty() ? Kind::ended : Kind::host_ended};
+  for (int rank = 0; rank < std::ssize(world.ranks); ++rank) {
+    const RankState& state = world.ranks[rank];
+    const bool with_its_host = hosts.contains(state.host);
+    if (with_its_host || (state.has_ended && hosts.empty())) {
+      verdict.suspects.push_back(suspect(
+          world, rank,
+          fmt::format("has ended without a word ({}); {}",
+                      with_its_host ? "as have all ranks on its machine: that is gone, or its job"
+                                    : "it called exit, or was killed",
+                      whereabouts(world, rank))));
+    }
+  }
+  return verdict.suspects.empty() ? std::nullopt : std::optional(verdict);
+}
+
+std::optional<HangDiagnosis> judge_silence(const WorldState& world, const WatchdogLimits& limits) {
+  HangDiagnosis verdict{.kind = Kind::unreachable};
+  for (int rank = 0; rank < std::ssize(world.ranks); ++rank) {
+    const RankState& state = world.ranks[rank];
+    if (!is_silent(state, limits)) {
+      continue;
+    }
+    if (state.is_reachable) {
+      verdict.kind = Kind::stopped;
+    }
+    verdict.suspects.push_back(
+        suspect(world, rank,
+                fmt::format("has given no sign of life for {:.0f} s ({}); {}", state.silent_s,
+                            state.is_reachable ? "its machine answers: the process is stopped"
+                                               : "nor does its machine: it or its network is gone",
+                            whereabouts(world, rank))));
+  }
+  return verdict.suspects.empty() ? std::nullopt : std::optional(verdict);
+}
+
+bool has_fault(const WorldState& world) {
+  return std::ranges::any_of(world.ranks, [](const RankState& state) {
+    return state.beat && !state.beat->fault.empty() && !state.has_left;
+  });
+}
+
+/// Connections break for those that are connected, and whoever broke them says nothing. Late enough
+/// that an ended rank, or a silent one, is known.
+std::optional<HangDiagnosis> judge_faults(const WorldState& world) {
+  constexpr double for_others_to_show_s = 8;
+  constexpr double silent_for_it_s = 5;
+  HangDiagnosis silent{.kind = Kind::unreachable};
+  HangDiagnosis faulty{.kind = Kind::faulty};
+  for (int rank = 0; rank < std::ssize(world.ranks); ++rank) {
+    const RankState& state = world.ranks[rank];
+    const Beat* const beat = world.beat_of(rank);
+    if (state.is_known && !state.has_left && state.silent_s > silent_for_it_s) {
+      silent.kind = state.is_reachable ? Kind::stopped : silent.kind;
+      silent.suspects.push_back(
+          suspect(world, rank,
+                  fmt::format("has given no sign of life for {:.0f} s, and others lost touch with "
+                              "it; {}",
+                              state.silent_s, whereabouts(world, rank))));
+    }
+    if (beat != nullptr && !beat->fault.empty() && !state.has_left &&
+        beat->fault_s > for_others_to_show_s) {
+      faulty.suspects.push_back(suspect(world, rank,
+                                        fmt::format("cannot communicate any more: {}; {}",
+                                                    beat->fault, whereabouts(world, rank))));
+    }
+  }
+  if (faulty.suspects.empty()) {
+    return std::nullopt;
+  }
+  return silent.suspects.empty() ? faulty : silent;
+}
+
+/// Whoever waits longest, if that is too long.
+std::optional<int> latest(const WorldState& world, const WatchdogLimits& limits) {
+  std::optional<int> found;
+  double longest_s = limits.deadline_s;
+  for (int rank = 0; rank < std::ssize(world.ranks); ++rank) {
+    const RankState& state = world.ranks[rank];
+    const Beat* const beat = world.beat_of(rank);
+    if (beat != nullptr && beat->waiting && !state.has_left &&
+        beat->waiting->since_s + state.silent_s > longest_s) {
+      longest_s = beat->waiting->since_s + state.silent_s;
+      found = rank;
+    }
+  }
+  return found;
+}
+
+std::optional<HangDiagnosis> judge_lateness(const WorldState& world, const WatchdogLimits& limits) {
+  const auto start = latest(world, limits);
+  if (!start) {
+    return std::nullopt;
+  }
+  HangDiagnosis verdict{.kind = Kind::late};
+  std::set<int> seen{*start};
+  std::vector<int> ahead{*start};
+  while (!ahead.empty()) {
+    const int rank = ahead.back();
+    ahead.pop_back();
+    const Beat* const beat = world.beat_of(rank);
+    if (beat == nullptr || !beat->waiting) {
+      verdict.suspects.push_back(
+          suspect(world, rank, fmt::format("has not come; {}", whereabouts(world, rank))));
+      continue;
+    }
+    for (const int next : waited_for(world, rank)) {
+      if (seen.insert(next).second) {
+        ahead.push_back(next);
+      }
+    }
+  }
+  if (!verdict.suspects.empty()) {
+    std::sort(verdict.suspects.begin(), verdict.suspects.end(),
+              [](const SuspectRank& a, const SuspectRank& b) { return a.rank < b.rank; });
+    return verdict;
+  }
+  if (seen.size() > 1) {
+    return collective_mismatch(world, seen);
+  }
+  verdict.suspects.push_back(
+      suspect(world, *start,
+              fmt::format("waits although all have come (the network or its library is stuck); {}",
+                          whereabouts(world, *start))));
+  return verdict;
+}
+
+/// By what ranks are in, as long as nothing is broken.
+std::optional<HangDiagnosis> judge_calls(const WorldState& world, const WatchdogLimits& limits) {
+  auto verdict = judge_branches(world);
+  if (!verdict) {
+    verdict = judge_histories(world);
+  }
+  return verdict ? verdict : judge_lateness(world, limits);
+}
+
+std::vector<int> who_waits(const WorldState& world, const HangDiagnosis& verdict) {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < std::ssize(world.ranks); ++rank) {
+    const Beat* const beat = world.beat_of(rank);
+    const bool is_suspect = std::ranges::count(verdict.suspects, rank, &SuspectRank::rank) > 0;
+    if (beat != nullptr && beat->waiting && !is_suspect) {
+      ranks.push_back(rank);
+    }
+  }
+  return ranks;
+}
+
+}  // namespace
+
+ExitCode HangDiagnosis::code() const noexcept {
+  return kind == Kind::unreachable || kind == Kind::host_ended || kind == Kind::faulty
+             ? ExitCode::node_fault
+             : ExitCode::hang;
+}
+
+std::vector<std::string> HangDiagnosis::bad_hosts() const {
+  std::set<std::string> hosts;
+  if (kind == Kind::stopped || kind == Kind::unreachable || kind == Kind::host_ended ||
+      kind == Kind::not_started) {
+    for (const SuspectRank& one : suspects) {
+      hosts.insert(one.host);
+    }
+  }
+  hosts.erase("");
+  return {hosts.begin(), hosts.end()};
+}
+
+std::optional<HangDiagnosis> analyse_hang(const WorldState& world, const WatchdogLimits& limits) {
+  auto verdict = judge_ends(world);
+  if (!verdict) {
+    verdict = judge_silence(world, limits);
+  }
+  if (!verdict && has_fault(world)) {
+    verdict = judge_faults(world);
+  } else if (!verdict) {
+    verdict = judge_calls(world, limits);
+  }
+  if (verdict) {
+    verdict->waiting = who_waits(world, *verdict);
+    verdict->reason = reason_of(world, *verdict);
+  }
+  return verdict;
+}
+
+}  // namespace fourfold::comm

@@ -1,0 +1,356 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "watchdog/hang_analysis.hpp"
+#include "watchdog/thread_stack.hpp"
+#include "watchdog/watchdog_server.hpp"
+
+#include <fourfold/base/contract.hpp>
+#include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
+#include <fourfold/base/rank_identity.hpp>
+#include <fourfold/comm/watchdog.hpp>
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+namespace fourfold::comm {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+/// Where a judge is heard.
+struct Seat {
+  int rank = 0;
+  std::string host;
+  std::uint16_t port = 0;
+};
+
+/// The rank that judges when rank 0 cannot: on another machine, if there is one.
+int deputy_of(const std::vector<std::string>& hosts) {
+  const auto other = std::find_if(hosts.begin(), hosts.end(),
+                                  [&](const std::string& host) { return host != hosts.front(); });
+  return other == hosts.end() ? 1 : static_cast<int>(other - hosts.begin());
+}
+
+/// A connection for each rank and stranger.
+void allow_files(int more) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+    limit.rlim_cur = std::min(limit.rlim_max, limit.rlim_cur + static_cast<rlim_t>(more));
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+  }
+}
+
+std::atomic<Watchdog*> the_watch{nullptr};
+
+/// By the way the ranks' runtime has for it, so that a launcher reports the code rather than the
+/// signals it then sends; should that hang as well, at once.
+[[noreturn]] void end_process(int code) {
+  the_watch = nullptr;  // everybody knows
+  std::thread([code] {
+    std::this_thread::sleep_for(2s);
+    ::_exit(code);
+  }).detach();
+  if (rank_identity().end_all_ranks != nullptr) {
+    rank_identity().end_all_ranks(static_cast<ExitCode>(code));
+  }
+  ::_exit(code);
+}
+
+}  // namespace
+
+/// What a watch is made of: the rank's own peer, and on two ranks a server.
+struct Watchdog::Impl {
+  Impl(Communicator& world, const std::string& host, WatchdogOptions options);
+  ~Impl();
+
+  void speak();  ///< the thread that tells of this rank
+  void connect(std::size_t judge);
+  void tell_groups(const FlightSnapshot& snapshot, LineConnection& judge, std::size_t& told) const;
+  void obey(LineConnection& judge, bool is_own);
+  void say_bye(bool ends_all) noexcept;
+
+  void sit();  ///< the thread that judges
+  void name_the_silent(const WorldState& state);
+  void name_the_unheard(const WorldState& state) const;
+  [[noreturn]] void execute(const HangDiagnosis& verdict, const WorldState& state);
+
+  const FlightRecorder* recorder;
+  int rank;
+  int ranks;
+  std::string host;
+  WatchdogOptions options;
+  std::string secret;
+  std::vector<Seat> seats;
+  ThreadStack stack;
+  std::unique_ptr<WatchdogServer> watchdog_server;
+  std::atomic<bool> is_over{false};
+  std::mutex speaking;  ///< the connections
+  std::vector<std::optional<LineConnection>> judges;
+  std::vector<std::size_t> told_groups;
+  std::vector<Clock::time_point> tried;
+  std::optional<Clock::time_point> judged;  ///< a judge has asked: it will end all soon
+  bool is_leaving = false;
+  std::vector<bool> is_named;  ///< ranks of which a warning was given
+  std::thread peer;
+  std::thread judge_thread;
+};
+
+Watchdog::Impl::Impl(Communicator& world, const std::string& its_host, WatchdogOptions its_options)
+    : recorder(world.flight_recorder()),
+      rank(world.rank()),
+      ranks(world.size()),
+      host(its_host),
+      options(std::move(its_options)),
+      is_named(world.size()) {
+  FOURFOLD_EXPECT(recorder != nullptr && ranks > 1);
+  secret = broadcast_text(world, rank == 0 ? new_secret() : std::string(), 0);
+  const std::vector<std::string> hosts = all_gather_text(world, host);
+  for (const int judge : {0, deputy_of(hosts)}) {
+    if (rank == judge) {
+      allow_files(ranks + static_cast<int>(WatchdogServer::most_strangers));
+      watchdog_server = std::make_unique<WatchdogServer>(ranks, secret);
+    }
+    const std::int64_t port = rank == judge ? watchdog_server->port() : 0;
+    seats.push_back({judge, hosts[judge],
+                     static_cast<std::uint16_t>(all_reduce_scalar(world, port, ReduceOp::max))});
+  }
+  judges.resize(seats.size());
+  told_groups.resize(seats.size());
+  tried.resize(seats.size());
+  peer = std::thread([this] {
+    log::set_thread_rank(rank, ranks);
+    speak();
+  });
+  if (watchdog_server) {
+    judge_thread = std::thread([this] {
+      log::set_thread_rank(rank, ranks);
+      sit();
+    });
+  }
+}
+
+Watchdog::Impl::~Impl() {
+  say_bye(false);
+  is_over = true;
+  peer.join();
+  if (judge_thread.joinable()) {
+    judge_thread.join();
+  }
+}
+
+void Watchdog::Impl::connect(std::size_t judge) {
+  constexpr auto between_tries = 1s;
+  if ((judges[judge] && !judges[judge]->is_closed()) ||
+      Clock::now() - tried[judge] < between_tries) {
+    return;
+  }
+  tried[judge] = Clock::now();
+  const Seat& seat = seats[judge];
+  // A machine's name may lead to another of its addresses than the one it listens on: not here.
+  judges[judge] =
+      LineConnection::open(seat.host == host ? "localhost" : seat.host, seat.port, 1000);
+  told_groups[judge] = 0;
+  if (judges[judge]) {
+    judges[judge]->send(opening_of(secret) + line_of(Hello{rank, host, ::getpid()}));
+  }
+}
+
+void Watchdog::Impl::tell_groups(const FlightSnapshot& snapshot, LineConnection& judge,
+                                 std::size_t& told) const {
+  for (; told < snapshot.groups.size(); ++told) {
+    const RecordedGroup& group = snapshot.groups[told];
+    if (std::ranges::min(group.world_ranks) == rank) {
+      judge.send(line_of(NewGroup{group.id, {group.name, group.world_ranks}}));
+    }
+  }
+}
+
+void Watchdog::Impl::obey(LineConnection& judge, bool is_own) {
+  while (const auto line = judge.next()) {
+    const auto message = message_of(*line);
+    if (!message) {
+      continue;
+    }
+    if (std::holds_alternative<Tell>(*message)) {
+      judged = Clock::now();
+      judge.send(line_of(Told{calls_of(recorder->snapshot()), stack.read()}));
+    } else if (const auto* const end = std::get_if<End>(&*message); end != nullptr && !is_own) {
+      end_process(end->code);
+    }
+  }
+}
+
+void Watchdog::Impl::speak() {
+  constexpr auto between_beats = 1s;
+  constexpr auto pause = 100ms;
+  constexpr auto for_judges_to_end_it = 15s;
+  Clock::time_point spoken{};
+  while (!is_over) {
+    {
+      const std::scoped_lock lock(speaking);
+      const bool is_time = Clock::now() - spoken >= between_beats;
+      const FlightSnapshot snapshot = is_time ? recorder->snapshot() : FlightSnapshot{};
+      for (std::size_t judge = 0; judge < seats.size() && !is_leaving; ++judge) {
+        connect(judge);
+        if (!judges[judge]) {
+          continue;
+        }
+        if (is_time) {
+          tell_groups(snapshot, *judges[judge], told_groups[judge]);
+          judges[judge]->send(line_of(beat_of(snapshot)));
+        }
+        judges[judge]->move();
+        obey(*judges[judge], seats[judge].rank == rank);
+        judges[judge]->move();
+      }
+      spoken = is_time ? Clock::now() : spoken;
+    }
+    if (judged && Clock::now() - *judged > for_judges_to_end_it) {
+      end_process(static_cast<int>(ExitCode::hang));  // the judge itself has gone meanwhile
+    }
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+void Watchdog::Impl::say_bye(bool ends_all) noexcept {
+  try {
+    const std::scoped_lock lock(speaking);
+    is_leaving = true;
+    for (auto& judge : judges) {
+      if (judge) {
+        judge->send(line_of(Bye{ends_all}));
+        judge->move();
+      }
+    }
+  } catch (const std::exception&) {  // out of memory, at the end
+  }
+}
+
+/// Long before a silent rank is given up, somebody may want to look at its machine.
+void Watchdog::Impl::name_the_silent(const WorldState& state) {
+  constexpr double worth_a_word_s = 8;
+  for (std::size_t other = 0; other < state.ranks.size(); ++other) {
+    const RankState& its = state.ranks[other];
+    const bool is_silent = its.is_known && !its.has_left && its.silent_s > worth_a_word_s;
+    if (is_silent && !is_named[other]) {
+      log::local(log::Level::warning,
+                 format_message("rank {} on {} has given no sign of life for {:.0f} s; the run is "
+                                "ended after {:.0f} s of that",
+                                other, its.host, its.silent_s, options.limits.silence_s));
+    }
+    is_named[other] = is_silent;
+  }
+}
+
+/// Ranks that never came to the judge: it knows nothing of them, good or bad.
+void Watchdog::Impl::name_the_unheard(const WorldState& state) const {
+  std::vector<int> unheard;
+  for (int other = 0; other < ranks; ++other) {
+    if (!state.ranks[other].is_known) {
+      unheard.push_back(other);
+    }
+  }
+  if (!unheard.empty()) {
+    log::local(
+        log::Level::warning,
+        format_message("{} cannot be heard over TCP (a firewall between nodes, or a host name "
+                       "that leads nowhere?) and will not be named should the run hang",
+                       ranks_text(unheard)));
+  }
+}
+
+void Watchdog::Impl::sit() {
+  constexpr auto between_looks = 500ms;
+  constexpr auto hearing = 100ms;
+  constexpr double chief_is_gone_s = 5;
+  constexpr auto to_be_heard = 30s;
+  const Clock::time_point began = Clock::now();
+  bool is_end_told = false;
+  bool are_told_of = rank != 0;  // which the chief judge alone tells
+  Clock::time_point looked = began;
+  int times = 0;  // one look may fall between two words of a rank
+  while (!is_over) {
+    watchdog_server->listen(hearing);
+    if (watchdog_server->is_being_ended() && !is_end_told) {
+      is_end_told = true;
+      if (options.on_end) {
+        options.on_end();
+      }
+    }
+    if (Clock::now() - looked < between_looks) {
+      continue;
+    }
+    looked = Clock::now();
+    const WorldState state = watchdog_server->state();
+    if (!are_told_of && looked - began > to_be_heard) {
+      name_the_unheard(state);
+      are_told_of = true;
+    }
+    const RankState& chief = state.ranks.front();
+    const bool is_mine = rank == 0 || chief.has_ended ||
+                         (chief.is_known && !chief.has_left && chief.silent_s > chief_is_gone_s);
+    if (!is_mine) {
+      times = 0;
+      continue;
+    }
+    name_the_silent(state);
+    const auto verdict = analyse_hang(state, options.limits);
+    times = verdict ? times + 1 : 0;
+    if (times >= 3) {
+      execute(*verdict, state);
+    }
+  }
+}
+
+void Watchdog::Impl::execute(const HangDiagnosis& verdict, const WorldState& state) {
+  const int code = static_cast<int>(verdict.code());
+  log::write_stderr(format_message("fourfold: error: the run hangs and is ended (code {})\n  {}\n",
+                                   code, MadeLines{verdict.reason}));
+  watchdog_server->tell_all(Tell{});
+  const auto until = [this](Clock::duration time, const auto& is_done) {
+    const Clock::time_point end = Clock::now() + time;
+    do {
+      watchdog_server->listen(50ms);
+    } while (!is_done() && Clock::now() < end);
+  };
+  until(3s, [this] { return watchdog_server->all_have_answered(); });
+  if (options.on_hang) {
+    try {
+      options.on_hang(verdict, report_of(state, verdict, watchdog_server->answers()));
+    } catch (const std::exception& error) {  // ended it is in any case
+      log::write_stderr(format_message("fourfold: error: {}\n", error.what()));
+    }
+  }
+  watchdog_server->tell_all(End{code});
+  until(1s, [this] { return !watchdog_server->has_unsent(); });
+  end_process(code);
+}
+
+Watchdog::Watchdog(Communicator& world, const std::string& host, WatchdogOptions options) {
+  if (world.size() > 1) {
+    impl_ = std::make_unique<Impl>(world, host, std::move(options));
+    the_watch = this;
+  }
+}
+
+Watchdog::~Watchdog() {
+  the_watch = nullptr;
+}
+
+void Watchdog::announce_abort() noexcept {
+  if (Watchdog* const watch = the_watch) {
+    watch->impl_->say_bye(true);
+  }
+}
+
+}  // namespace fourfold::comm
