@@ -61,7 +61,7 @@ CALLS = {
         ({"src/base/regular_file.cpp",
           # Files of the kernel's.
           "apps/doctor/rank_facts.cpp", "io/disk/lease_holder.cpp", "src/comm/clock_offset.cpp", "src/comm/mpi_runtime.mpi.cpp", "src/comm/shared_memory.cpp",
-          "src/comm/watch/startup_watchdog.cpp", "src/device/host_memory.cpp", "src/device/process_memory.cpp",
+          "src/comm/watchdog/startup_watchdog.cpp", "src/device/host_memory.cpp", "src/device/process_memory.cpp",
           "io/disk/file.cpp", "io/disk/temporary.cpp",  # folders, and names that are of no use to others
           "io/disk/at_signal.cpp",  # in a signal handler, where nothing else may be called
           "io/foreign/event_file.cpp"},  # what O_EXCL makes anew

@@ -32,53 +32,53 @@ struct Oversubscription {
 
 /// Of each set of cores that some rank has: the ranks that have no other (Hall's condition, for the
 /// sets that launchers make).
-std::vector<Oversubscription> crowds_of(const Ranks& ranks, const Machine& machine) {
+std::vector<Oversubscription> oversubscriptions_of(const Ranks& ranks, const Machine& machine) {
   std::map<std::string, std::set<int>> cores_of_list;
   for (const int rank : machine.ranks) {
     const std::string& list = ranks.facts[rank].cores;
     const std::vector<int> cores = cores_in(list);
     cores_of_list.try_emplace(list, cores.begin(), cores.end());
   }
-  std::vector<Oversubscription> crowds;
+  std::vector<Oversubscription> groups;
   for (const auto& [list, cores] : cores_of_list) {
-    Oversubscription crowd{.ranks = {}, .cores = cores};
+    Oversubscription group{.ranks = {}, .cores = cores};
     for (const int rank : machine.ranks) {
       const RankFacts& facts = ranks.facts[rank];
       const std::set<int>& own = cores_of_list.at(facts.cores);
       if (!own.empty() && std::ranges::includes(cores, own)) {
-        crowd.ranks.push_back(rank);
-        crowd.threads += facts.threads;
+        group.ranks.push_back(rank);
+        group.threads += facts.threads;
       }
     }
-    if (!crowd.ranks.empty()) {
-      crowds.push_back(std::move(crowd));
+    if (!group.ranks.empty()) {
+      groups.push_back(std::move(group));
     }
   }
-  std::ranges::sort(crowds, {}, [](const Oversubscription& crowd) { return crowd.cores.size(); });
-  return crowds;
+  std::ranges::sort(groups, {}, [](const Oversubscription& group) { return group.cores.size(); });
+  return groups;
 }
 
-std::string crowd_text(const Oversubscription& crowd, const Machine& machine) {
+std::string oversubscription_text(const Oversubscription& group, const Machine& machine) {
   std::vector<std::string> ranks;
-  ranks.reserve(crowd.ranks.size());
-  for (const int rank : crowd.ranks) {
+  ranks.reserve(group.ranks.size());
+  for (const int rank : group.ranks) {
     ranks.push_back(std::to_string(rank));
   }
   return fmt::format("{} {} on {} compute{} with {} thread{} on {} core{}",
                      ranks.size() == 1 ? "rank" : "ranks", first_of(ranks), machine.str(),
-                     ranks.size() == 1 ? "s" : "", crowd.threads, crowd.threads == 1 ? "" : "s",
-                     crowd.cores.size(), crowd.cores.size() == 1 ? "" : "s");
+                     ranks.size() == 1 ? "s" : "", group.threads, group.threads == 1 ? "" : "s",
+                     group.cores.size(), group.cores.size() == 1 ? "" : "s");
 }
 
 /// Those that do not fit, but for what only contains such a one.
 std::vector<Oversubscription> too_many(const Ranks& ranks, const Machine& machine) {
   std::vector<Oversubscription> found;
-  for (Oversubscription& crowd : crowds_of(ranks, machine)) {
+  for (Oversubscription& group : oversubscriptions_of(ranks, machine)) {
     const bool contains_one = std::ranges::any_of(found, [&](const Oversubscription& smaller) {
-      return std::ranges::includes(crowd.cores, smaller.cores);
+      return std::ranges::includes(group.cores, smaller.cores);
     });
-    if (!crowd.fits() && !contains_one) {
-      found.push_back(std::move(crowd));
+    if (!group.fits() && !contains_one) {
+      found.push_back(std::move(group));
     }
   }
   return found;
@@ -109,11 +109,11 @@ void compare(const Ranks& ranks, const char* what, std::string RankFacts::*value
 
 }  // namespace
 
-std::set<int> Ranks::crowded() const {
+std::set<int> Ranks::oversubscribed() const {
   std::set<int> found;
   for (const Machine& machine : machines_of(facts, nodes)) {
-    for (const Oversubscription& crowd : too_many(*this, machine)) {
-      found.insert(crowd.ranks.begin(), crowd.ranks.end());
+    for (const Oversubscription& group : too_many(*this, machine)) {
+      found.insert(group.ranks.begin(), group.ranks.end());
     }
   }
   return found;
@@ -236,18 +236,18 @@ Check cores_check(const Ranks& ranks) {
                         : fmt::format("{} thread{} per rank, {} core{} allowed{}", threads,
                                       threads == 1 ? "" : "s", fewest, fewest == 1 ? "" : "s",
                                       ranks.facts.size() > 1 ? " at least" : ""));
-  std::vector<std::string> crowded;
+  std::vector<std::string> oversubscribed;
   for (const Machine& machine : machines_of(ranks.facts, ranks.nodes)) {
-    for (const Oversubscription& crowd : too_many(ranks, machine)) {
-      crowded.push_back(crowd_text(crowd, machine));
+    for (const Oversubscription& group : too_many(ranks, machine)) {
+      oversubscribed.push_back(oversubscription_text(group, machine));
     }
   }
-  if (!crowded.empty()) {
+  if (!oversubscribed.empty()) {
     check.warn(
         fmt::format("{} (they take turns there; the figures below are of ranks that wait "
                     "for each other); give --cpus-per-task, `srun --cpu-bind=cores`, or "
                     "fewer ranks and OMP_NUM_THREADS",
-                    first_of(crowded, 3)));
+                    first_of(oversubscribed, 3)));
   }
   return check;
 }

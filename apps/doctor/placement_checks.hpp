@@ -23,7 +23,7 @@ struct Ranks {
 
   /// Those that have fewer cores than threads together with others: they wait for each other's
   /// time slices, and what they exchange cannot be timed.
-  std::set<int> crowded() const;
+  std::set<int> oversubscribed() const;
   /// Not the same number of ranks on every node.
   bool are_uneven() const;
   /// "rank 3 on node1"

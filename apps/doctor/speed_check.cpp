@@ -52,8 +52,8 @@ Check judge(std::string name, const Ranks& ranks, std::span<const RankSpeed> spe
     check.say(fmt::format("{} (median); slowest {} with {:.1f}", check.summary(),
                           ranks.rank_text(slowest), values[slowest]));
   }
-  const std::set<int> crowded = ranks.crowded();
-  const bool all_are = crowded.size() == speeds.size();
+  const std::set<int> oversubscribed = ranks.oversubscribed();
+  const bool all_are = oversubscribed.size() == speeds.size();
   const double usual_cores = median(values_of(speeds, &RankSpeed::cores_had));
   std::map<std::string, std::size_t> slowest_of_node;
   for (const std::size_t rank : slow_ones(values)) {
@@ -64,7 +64,7 @@ Check judge(std::string name, const Ranks& ranks, std::span<const RankSpeed> spe
     const std::string finding = fmt::format(
         "{} has {:.1f} {}, the median {:.1f} ({})", ranks.rank_text(static_cast<int>(rank)),
         values[rank], figure.unit, usual, reason_of(speeds[rank], usual_cores, figure));
-    if (!all_are && crowded.contains(static_cast<int>(rank))) {
+    if (!all_are && oversubscribed.contains(static_cast<int>(rank))) {
       check.warn(finding + " that is its binding: see the row \"cores\"");
     } else if (ranks.are_uneven()) {
       check.warn(finding + " start as many ranks on each node to compare them fairly");

@@ -17,7 +17,7 @@
 namespace fourfold::doctor {
 namespace {
 
-constexpr const char* crowded =
+constexpr const char* oversubscribed =
     " (ranks share cores here, so this says little of the transport); look again with a core each";
 
 std::vector<std::string> nodes_of(const Ranks& ranks, const LineSpeed& line) {
@@ -51,8 +51,8 @@ void blame(const Ranks& ranks, const LineSpeed& line, double usual_gb_s, Check& 
   const std::string finding =
       fmt::format("ranks {} on {} reach {}, where {:.2f} GB/s are usual on this axis",
                   ranks_text(line), first_of(nodes, 4), speed_text(line), usual_gb_s);
-  if (!ranks.crowded().empty()) {
-    check.warn(finding + crowded);
+  if (!ranks.oversubscribed().empty()) {
+    check.warn(finding + oversubscribed);
   } else if (nodes.size() == 1) {
     check.fail_nodes(nodes, finding +
                                 " (its memory or its cores are busy or slow); leave the node "
@@ -186,8 +186,8 @@ Check network_check(const Ranks& ranks, std::span<const LinkSpeed> links) {
         "{} exchanges at most {:.2f} GB/s with any other, the "
         "median is {:.2f}",
         node(i), best[i], median(best));
-    if (!ranks.crowded().empty()) {
-      check.warn(finding + crowded);
+    if (!ranks.oversubscribed().empty()) {
+      check.warn(finding + oversubscribed);
     } else {
       check.fail_nodes({node(i)},
                        finding + " (its adapter or cable); leave it out, and have it looked at");

@@ -194,7 +194,7 @@ std::shared_ptr<DeviceMessage> DeviceRendezvous::message(int from, int to, int t
 
 void DeviceRendezvous::wake_all() {
   for (const int rank : world_ranks_) {
-    world_->progress(rank).bell().ring();
+    world_->progress(rank).notifier().ring();
   }
 }
 

@@ -26,9 +26,10 @@ using CommHandle = UniqueHandle<CommTraits>;
 /// bytes then takes milliseconds. So nothing here blocks inside MPI; pause() yields instead.
 class MpiProgress : public Progress {
  public:
-  /// @param crowded  more ranks than cores on this machine: yield at once instead of spinning
+  /// @param oversubscribed  more ranks than cores on this machine: yield at once instead of
+  /// spinning
   ///                 for a while
-  explicit MpiProgress(bool crowded) : spins_(crowded ? 0 : 200) {}
+  explicit MpiProgress(bool oversubscribed) : spins_(oversubscribed ? 0 : 200) {}
   /// Until `request` is complete.
   void finish(MPI_Request request, const std::string& what);
 

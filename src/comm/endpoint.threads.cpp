@@ -18,9 +18,9 @@ namespace {
 
 class ThreadBatch : public TransferBatch {
  public:
-  ThreadBatch(std::shared_ptr<ThreadChannel> channel, int rank, Notifier& bell)
+  ThreadBatch(std::shared_ptr<ThreadChannel> channel, int rank, Notifier& notifier)
       : channel_(std::move(channel)), rank_(rank) {
-    countdown_.bell = &bell;
+    countdown_.notifier = &notifier;
   }
 
   ~ThreadBatch() override {
@@ -100,7 +100,7 @@ void Notifier::wait(std::uint64_t seen) {
 }
 
 void Countdown::finish_one() {
-  Notifier* const ring_at_last = bell;
+  Notifier* const ring_at_last = notifier;
   if (left.fetch_sub(1, std::memory_order_acq_rel) == 1) {
     ring_at_last->ring();
   }
@@ -152,7 +152,7 @@ bool Mailbox::withdraw(const Transfer& transfer) {
 
 void ThreadProgress::pause(std::uint64_t seen, const std::string& what) {
   world_.check(what);
-  bell_.wait(seen);
+  notifier_.wait(seen);
 }
 
 ThreadWorld::ThreadWorld(int ranks) {
@@ -181,7 +181,7 @@ void ThreadWorld::fail(int rank, const std::string& reason) {
     failed_ = true;
   }
   for (const auto& progress : progress_) {
-    progress->bell().ring();
+    progress->notifier().ring();
   }
 }
 
@@ -206,9 +206,9 @@ class ThreadMemory : public SharedMemory {
   }
   /// All have joined by then, so the list is at rest.
   void wake_others() override {
-    for (Notifier* bell : block_->bells) {
-      if (bell != &own_) {
-        bell->ring();
+    for (Notifier* notifier : block_->bells) {
+      if (notifier != &own_) {
+        notifier->ring();
       }
     }
   }
@@ -229,7 +229,7 @@ class ThreadMemory : public SharedMemory {
 
 std::unique_ptr<SharedMemory> ThreadEndpoint::make_memory(std::size_t bytes, MemoryOffer& offer) {
   auto memory =
-      std::make_unique<ThreadMemory>(std::make_shared<ThreadBlock>(bytes), progress_.bell());
+      std::make_unique<ThreadMemory>(std::make_shared<ThreadBlock>(bytes), progress_.notifier());
   offer.owner = reinterpret_cast<std::uintptr_t>(memory->offered());
   return memory;
 }
@@ -238,7 +238,7 @@ std::unique_ptr<SharedMemory> ThreadEndpoint::find_memory(std::size_t /*bytes*/,
                                                           const MemoryOffer& offer) {
   const auto* offered = reinterpret_cast<const std::shared_ptr<ThreadBlock>*>(
       static_cast<std::uintptr_t>(offer.owner));
-  return std::make_unique<ThreadMemory>(*offered, progress_.bell());
+  return std::make_unique<ThreadMemory>(*offered, progress_.notifier());
 }
 
 ThreadEndpoint::ThreadEndpoint(ThreadWorld& world, ThreadProgress& progress,
@@ -246,7 +246,7 @@ ThreadEndpoint::ThreadEndpoint(ThreadWorld& world, ThreadProgress& progress,
     : world_(world), progress_(progress), channel_(std::move(channel)), rank_(rank) {}
 
 std::unique_ptr<TransferBatch> ThreadEndpoint::batch() {
-  return std::make_unique<ThreadBatch>(channel_, rank_, progress_.bell());
+  return std::make_unique<ThreadBatch>(channel_, rank_, progress_.notifier());
 }
 
 std::unique_ptr<Endpoint> ThreadEndpoint::subgroup(std::span<const int> members,

@@ -35,7 +35,7 @@ class Notifier {
 /// The transfers of one batch that have not ended.
 struct Countdown {
   std::atomic<int> left = 0;
-  Notifier* bell = nullptr;  ///< of the rank that posted them; rung by the last
+  Notifier* notifier = nullptr;  ///< of the rank that posted them; rung by the last
 
   /// After this the countdown may be gone: whoever waits for zero destroys it.
   void finish_one();
@@ -76,15 +76,15 @@ class ThreadWorld;
 class ThreadProgress : public Progress {
  public:
   explicit ThreadProgress(ThreadWorld& world) : world_(world) {}
-  Notifier& bell() noexcept { return bell_; }
+  Notifier& notifier() noexcept { return notifier_; }
 
  protected:
-  std::uint64_t changes() override { return bell_.rings(); }
+  std::uint64_t changes() override { return notifier_.rings(); }
   void pause(std::uint64_t seen, const std::string& what) override;
 
  private:
   ThreadWorld& world_;
-  Notifier bell_;
+  Notifier notifier_;
 };
 
 /// The mailboxes of one group of ranks.

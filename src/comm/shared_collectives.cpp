@@ -46,12 +46,12 @@ Extent piece_of(const Extent& part, std::int64_t step, std::int64_t piece_bytes)
 }
 
 /// All ranks' data cut into parts, and each area into a place for a piece of every part.
-struct SharedAllToAll {
+struct SharedReduction {
   SharedWindow* window = nullptr;
   ChunkedReduction::Plan plan;
   std::int64_t piece_bytes = 0;
 
-  SharedAllToAll(SharedWindow& its_window, ChunkedReduction::Plan its_plan)
+  SharedReduction(SharedWindow& its_window, ChunkedReduction::Plan its_plan)
       : window(&its_window), plan(std::move(its_plan)) {
     constexpr std::int64_t line_bytes = 64;  // a multiple of every element's
     const std::int64_t area_bytes = SharedWindow::area_bytes(its_window.ranks());
@@ -149,25 +149,26 @@ std::unique_ptr<Machine> shared_all_reduce(SharedWindow& window, std::uint64_t t
   auto* const bytes = static_cast<std::byte*>(data.data());
   auto parts = extents_of(counts, static_cast<std::int64_t>(size_in_bytes(data.dtype())));
   std::byte* const result = bytes + parts[window.rank()].begin;
-  const SharedAllToAll dealing(window, {bytes, std::move(parts), result, bytes, data.dtype(), op});
+  const SharedReduction exchange(window,
+                                 {bytes, std::move(parts), result, bytes, data.dtype(), op});
   return std::make_unique<SharedSteps>(
       window, turn,
       SharedSteps::Plan{
-          .steps = dealing.steps(),
-          .put = [dealing](std::int64_t step) { dealing.put(step); },
-          .use =
-              [dealing](std::int64_t step) { dealing.put_result(step, dealing.reduce_own(step)); },
-          .finish = [dealing](std::int64_t step) { dealing.take_results(step); }});
+          .steps = exchange.steps(),
+          .put = [exchange](std::int64_t step) { exchange.put(step); },
+          .use = [exchange](
+                     std::int64_t step) { exchange.put_result(step, exchange.reduce_own(step)); },
+          .finish = [exchange](std::int64_t step) { exchange.take_results(step); }});
 }
 
 std::unique_ptr<Machine> shared_reduce_scatter(SharedWindow& window, std::uint64_t turn,
                                                ChunkedReduction::Plan plan) {
-  const SharedAllToAll dealing(window, std::move(plan));
+  const SharedReduction exchange(window, std::move(plan));
   return std::make_unique<SharedSteps>(
       window, turn,
-      SharedSteps::Plan{.steps = dealing.steps(),
-                        .put = [dealing](std::int64_t step) { dealing.put(step); },
-                        .use = [dealing](std::int64_t step) { dealing.reduce_own(step); },
+      SharedSteps::Plan{.steps = exchange.steps(),
+                        .put = [exchange](std::int64_t step) { exchange.put(step); },
+                        .use = [exchange](std::int64_t step) { exchange.reduce_own(step); },
                         .finish = {}});
 }
 

@@ -195,17 +195,17 @@ TEST_CASE("the secret may come in pieces, and nothing but lines counts after it"
       comes(watchdog_server, 30s, [](const WorldState& world) { return world.ranks[0].is_known; }));
 }
 
-TEST_CASE("a crowd of strangers keeps no rank out, and nobody may say nothing for long",
+TEST_CASE("a many of strangers keeps no rank out, and nobody may say nothing for long",
           "[watchdog_server]") {
   WatchdogServer watchdog_server(2, secret);
   const LineConnection first = introduced(watchdog_server, 0);
-  std::vector<LineConnection> crowd;
+  std::vector<LineConnection> many;
   // In parts: a system may let few connections wait to be accepted.
   const auto grow = [&] {
     for (int i = 0; i < 200; ++i) {
-      crowd.push_back(connect(watchdog_server));
-      crowd.back().send(i % 2 == 0 ? "" : secret.substr(0, 5));
-      crowd.back().move();
+      many.push_back(connect(watchdog_server));
+      many.back().send(i % 2 == 0 ? "" : secret.substr(0, 5));
+      many.back().move();
       if (i % 40 == 0) {
         watchdog_server.listen(50ms);
         watchdog_server.listen(50ms);
@@ -221,7 +221,7 @@ TEST_CASE("a crowd of strangers keeps no rank out, and nobody may say nothing fo
   }));
   // All of them in the end: those that came first make room, the others have waited too long.
   const auto all_are_gone = [&](const WorldState&) {
-    return std::ranges::all_of(crowd, [](LineConnection& one) {
+    return std::ranges::all_of(many, [](LineConnection& one) {
       one.move();
       return one.is_closed();
     });

@@ -19,7 +19,7 @@ TEST_CASE("ranks that have all they need are fine", "[places]") {
     CHECK(check.status() == Status::ok);
     CHECK_FALSE(check.summary().empty());
   }
-  CHECK(ranks.crowded().empty());
+  CHECK(ranks.oversubscribed().empty());
   CHECK(ranks.first_ranks() == std::vector{0, 2, 4, 6});
 }
 
@@ -71,10 +71,10 @@ TEST_CASE("core lists are those of the kernel", "[places]") {
 TEST_CASE("ranks that share cores are named, whatever sets they are bound to", "[places]") {
   Ranks ranks = healthy_ranks(2, 2);
   ranks.facts[3].cores = "0";
-  CHECK(ranks.crowded() == std::set{2, 3});
+  CHECK(ranks.oversubscribed() == std::set{2, 3});
   CHECK(finds(cores_check(ranks), "ranks 2, 3 on node1 compute with 2 threads on 1 core"));
   ranks.facts[3].cores = "0-1";  // the other core is left
-  CHECK(ranks.crowded().empty());
+  CHECK(ranks.oversubscribed().empty());
   ranks.facts[3].threads = 2;
   CHECK(finds(cores_check(ranks), "ranks 2, 3 on node1 compute with 3 threads on 2 cores"));
   ranks.facts[3].cores = "1";
@@ -88,12 +88,12 @@ TEST_CASE("ranks that share cores are named, whatever sets they are bound to", "
   pairs.facts[1].cores = "0";
   pairs.facts[3].cores = "2";
   pairs.facts[4].cores = "0-7";
-  CHECK(pairs.crowded() == std::set{0, 1, 2, 3});
+  CHECK(pairs.oversubscribed() == std::set{0, 1, 2, 3});
   // Two hosts that one machine plays.
   Ranks played = healthy_ranks(2, 1);
-  CHECK(played.crowded().empty());
+  CHECK(played.oversubscribed().empty());
   played.facts[1].machine = "node0";
-  CHECK(played.crowded() == std::set{0, 1});
+  CHECK(played.oversubscribed() == std::set{0, 1});
   // A system that does not tell.
   Ranks silent = healthy_ranks(1, 2);
   silent.facts[0].cores = silent.facts[1].cores = "";

@@ -77,9 +77,9 @@ class TwoSteps {
 };
 
 /// What is said and done about damage, by one rank that looks again and again.
-class Examiner {
+class Checker {
  public:
-  Examiner(const TwoSteps& steps, comm::Communicator& world)
+  Checker(const TwoSteps& steps, comm::Communicator& world)
       : steps_(steps),
         world_(world),
         state_(tiny_model(), all_cuts()[0].cut, 0, 1, false),
@@ -139,10 +139,10 @@ class Examiner {
   io::Checkpoint newest_;
 };
 
-void examine(const TwoSteps& steps, const std::function<void(Examiner&)>& work) {
+void examine(const TwoSteps& steps, const std::function<void(Checker&)>& work) {
   comm::run_ranks(1, [&](comm::Communicator& world) {
-    Examiner examiner(steps, world);
-    work(examiner);
+    Checker checker(steps, world);
+    work(checker);
   });
 }
 
@@ -183,24 +183,24 @@ Count flip_every_bit(const TwoSteps& steps, const std::string& name) {
   const bool is_payload = name.starts_with("shard-");
   const BitFlipper file(steps.newest(name));
   Count count;
-  examine(steps, [&](Examiner& examiner) {
+  examine(steps, [&](Checker& checker) {
     for (long bit = 0; bit < file.bits(); bit += bits_between_flips()) {
       CAPTURE(name, bit);
       const bool is_sampled = bit % bits_between_restarts() == 0;
       file.flip(bit);
       ++count.cases;
-      const std::string said = is_payload && !is_sampled ? examiner.lines() : examiner.said();
+      const std::string said = is_payload && !is_sampled ? checker.lines() : checker.said();
       count.named += contains_text(said, name) ? 1 : 0;
       // What is said of manifest or index, whoever opens the checkpoint is told.
-      const bool is_refused = is_payload ? examiner.is_refused() : !said.empty();
+      const bool is_refused = is_payload ? checker.is_refused() : !said.empty();
       if (is_sampled) {
-        REQUIRE(examiner.restore() == (is_refused ? 10 : 20));
+        REQUIRE(checker.restore() == (is_refused ? 10 : 20));
       }
       ++(is_refused ? count.refused : count.exact);
       file.restore(bit);
     }
-    REQUIRE(examiner.said().empty());
-    REQUIRE(examiner.restore() == 20);
+    REQUIRE(checker.said().empty());
+    REQUIRE(checker.restore() == 20);
   });
   return count;
 }
@@ -230,11 +230,11 @@ TEST_CASE("no flipped bit of LATEST changes anything") {
   const TwoSteps steps;
   const BitFlipper latest(steps.directory() / "LATEST");
   REQUIRE(latest.bits() > 8 * 30);
-  examine(steps, [&](Examiner& examiner) {
+  examine(steps, [&](Checker& checker) {
     for (long bit = 0; bit < latest.bits(); ++bit) {
       latest.flip(bit);
-      REQUIRE(examiner.said().empty());
-      REQUIRE(examiner.restore() == 20);
+      REQUIRE(checker.said().empty());
+      REQUIRE(checker.restore() == 20);
       latest.restore(bit);
     }
   });
@@ -243,7 +243,7 @@ TEST_CASE("no flipped bit of LATEST changes anything") {
 namespace {
 
 /// Does something to one file, looks, and puts it back.
-void damage(const TwoSteps& steps, Examiner& examiner, const std::string& name,
+void damage(const TwoSteps& steps, Checker& checker, const std::string& name,
             const std::string& bytes, Count& count) {
   const std::string before = read_bytes(steps.newest(name));
   if (bytes == before) {
@@ -251,8 +251,8 @@ void damage(const TwoSteps& steps, Examiner& examiner, const std::string& name,
   }
   write_bytes(steps.newest(name), bytes);
   ++count.cases;
-  count.named += contains_text(examiner.said(), name) ? 1 : 0;
-  ++(examiner.restore() == 10 ? count.refused : count.exact);
+  count.named += contains_text(checker.said(), name) ? 1 : 0;
+  ++(checker.restore() == 10 ? count.refused : count.exact);
   write_bytes(steps.newest(name), before);
 }
 
@@ -261,14 +261,14 @@ void damage(const TwoSteps& steps, Examiner& examiner, const std::string& name,
 TEST_CASE("a file cut at any 512 bytes, or a byte longer, is named and refused") {
   const TwoSteps steps;
   Count count;
-  examine(steps, [&](Examiner& examiner) {
+  examine(steps, [&](Checker& checker) {
     for (const std::string& name : names(steps.directory() / newer)) {
       const std::string bytes = read_bytes(steps.newest(name));
       for (std::size_t size = 0; size < bytes.size(); size += 512) {
-        damage(steps, examiner, name, bytes.substr(0, size), count);
+        damage(steps, checker, name, bytes.substr(0, size), count);
       }
-      damage(steps, examiner, name, bytes.substr(0, bytes.size() - 1), count);
-      damage(steps, examiner, name, bytes + '\0', count);
+      damage(steps, checker, name, bytes.substr(0, bytes.size() - 1), count);
+      damage(steps, checker, name, bytes + '\0', count);
     }
   });
   CHECK(count.cases > 40);
@@ -279,13 +279,13 @@ TEST_CASE("a file cut at any 512 bytes, or a byte longer, is named and refused")
 TEST_CASE("4 KiB of zeros anywhere are named, and never loaded") {
   const TwoSteps steps;
   Count count;
-  examine(steps, [&](Examiner& examiner) {
+  examine(steps, [&](Checker& checker) {
     for (const std::string& name : names(steps.directory() / newer)) {
       const std::string bytes = read_bytes(steps.newest(name));
       for (std::size_t begin = 0; begin < bytes.size(); begin += 512) {
         std::string zeroed = bytes;
         const std::size_t length = std::min<std::size_t>(4096, bytes.size() - begin);
-        damage(steps, examiner, name, zeroed.replace(begin, length, length, '\0'), count);
+        damage(steps, checker, name, zeroed.replace(begin, length, length, '\0'), count);
       }
     }
   });
@@ -297,10 +297,10 @@ TEST_CASE("4 KiB of zeros anywhere are named, and never loaded") {
 TEST_CASE("exchanged files, those of another step, and copies named like payloads are refused") {
   const TwoSteps steps;
   const std::vector<std::string> files = names(steps.directory() / newer);
-  examine(steps, [&](Examiner& examiner) {
+  examine(steps, [&](Checker& checker) {
     Count count;
     for (const std::string& name : files) {
-      damage(steps, examiner, name, read_bytes(steps.directory() / older / name), count);
+      damage(steps, checker, name, read_bytes(steps.directory() / older / name), count);
     }
     CHECK(count.cases == std::ssize(files));
     CHECK(count.named + 1 == count.cases);  // the manifest of step 10 finds fault with index.h5
@@ -314,9 +314,9 @@ TEST_CASE("exchanged files, those of another step, and copies named like payload
           fs::rename(steps.newest("x"), steps.newest(files[b]));
         };
         exchange();
-        const std::string said = examiner.said();
+        const std::string said = checker.said();
         CHECK((contains_text(said, files[a]) || contains_text(said, files[b])));
-        CHECK(examiner.restore() == 10);
+        CHECK(checker.restore() == 10);
         exchange();
       }
     }
@@ -325,15 +325,15 @@ TEST_CASE("exchanged files, those of another step, and copies named like payload
         CAPTURE(name, copy);
         fs::copy_file(steps.newest(name), steps.newest(copy));
         if (copy.starts_with("shard-")) {
-          CHECK(contains_text(examiner.said(), copy + " does not belong"));
-          CHECK(examiner.restore() == 10);
+          CHECK(contains_text(checker.said(), copy + " does not belong"));
+          CHECK(checker.restore() == 10);
         } else {  // somebody's own, which no reader takes for a part of the checkpoint
-          CHECK(examiner.said().empty());
-          CHECK(examiner.restore() == 20);
+          CHECK(checker.said().empty());
+          CHECK(checker.restore() == 20);
         }
         fs::remove(steps.newest(copy));
       }
     }
-    CHECK(examiner.restore() == 20);
+    CHECK(checker.restore() == 20);
   });
 }

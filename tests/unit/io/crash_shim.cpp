@@ -52,14 +52,14 @@ Function real(const char* name) {
   return reinterpret_cast<Function>(::dlsym(RTLD_NEXT, name));
 }
 
-enum class Fate { normal, fail, shortened };
+enum class Outcome { normal, fail, shortened };
 
 /// Counts one call. Ends the process when it is the one and "before" is asked for.
-Fate next_call(bool& ends_after) {
+Outcome next_call(bool& ends_after) {
   const long number = ++calls;
   ends_after = false;
   if (number != std::atol(setting("FOURFOLD_CRASH_AT"))) {
-    return Fate::normal;
+    return Outcome::normal;
   }
   const std::string how = setting("FOURFOLD_CRASH_HOW");
   if (how == "alone") {
@@ -73,27 +73,27 @@ Fate next_call(bool& ends_after) {
   }
   ends_after = how == "after";
   if (how == "short") {
-    return Fate::shortened;
+    return Outcome::shortened;
   }
   if (how == "again" || std::atoi(how.c_str()) != 0) {
     errno = how == "again" ? EINTR : std::atoi(how.c_str());
-    return Fate::fail;
+    return Outcome::fail;
   }
-  return Fate::normal;
+  return Outcome::normal;
 }
 
-/// Runs a call that returns -1 on failure under its fate.
+/// Runs a call that returns -1 on failure under its outcome.
 template <class Call>
-auto counted(bool counts, const Call& call) -> decltype(call(Fate::normal)) {
+auto counted(bool counts, const Call& call) -> decltype(call(Outcome::normal)) {
   if (!counts) {
-    return call(Fate::normal);
+    return call(Outcome::normal);
   }
   bool ends_after = false;
-  const Fate fate = next_call(ends_after);
-  if (fate == Fate::fail) {
+  const Outcome outcome = next_call(ends_after);
+  if (outcome == Outcome::fail) {
     return -1;
   }
-  const auto result = call(fate);
+  const auto result = call(outcome);
   if (ends_after) {
     ::_exit(99);
   }
@@ -130,7 +130,7 @@ std::string place_of(int folder, const char* path) {
 template <class Call>
 int open_counted(const char* path, int flags, const Call& call) {
   const bool creates = (flags & O_CREAT) != 0 && is_below(path);
-  const int descriptor = counted(creates, [&](Fate) { return call(); });
+  const int descriptor = counted(creates, [&](Outcome) { return call(); });
   if (descriptor >= 0 && descriptor < most_descriptors) {
     is_ours[descriptor] = is_below(path);
     // What is opened for both, and not made, is so for a lock.
@@ -182,13 +182,13 @@ int close(int descriptor) {
   }
   const auto call = real<int (*)(int)>("close");
   bool ends_after = false;
-  const Fate fate = counts ? next_call(ends_after) : Fate::normal;
+  const Outcome outcome = counts ? next_call(ends_after) : Outcome::normal;
   const int error_number = errno;
   const int result = call(descriptor);  // a failing close closes all the same
   if (ends_after) {
     ::_exit(99);
   }
-  if (fate == Fate::fail) {
+  if (outcome == Outcome::fail) {
     errno = error_number;
     return -1;
   }
@@ -197,15 +197,15 @@ int close(int descriptor) {
 
 ssize_t write(int descriptor, const void* data, size_t bytes) {
   const auto call = real<ssize_t (*)(int, const void*, size_t)>("write");
-  return counted(is_open(descriptor), [&](Fate fate) {
-    return call(descriptor, data, fate == Fate::shortened ? (bytes + 1) / 2 : bytes);
+  return counted(is_open(descriptor), [&](Outcome outcome) {
+    return call(descriptor, data, outcome == Outcome::shortened ? (bytes + 1) / 2 : bytes);
   });
 }
 
 ssize_t pwrite64(int descriptor, const void* data, size_t bytes, off64_t offset) {
   const auto call = real<ssize_t (*)(int, const void*, size_t, off64_t)>("pwrite64");
-  return counted(is_open(descriptor), [&](Fate fate) {
-    return call(descriptor, data, fate == Fate::shortened ? (bytes + 1) / 2 : bytes, offset);
+  return counted(is_open(descriptor), [&](Outcome outcome) {
+    return call(descriptor, data, outcome == Outcome::shortened ? (bytes + 1) / 2 : bytes, offset);
   });
 }
 
@@ -215,44 +215,45 @@ ssize_t pwrite(int descriptor, const void* data, size_t bytes, off_t offset) {
 
 int ftruncate(int descriptor, off_t bytes) {
   const auto call = real<int (*)(int, off_t)>("ftruncate");
-  return counted(is_open(descriptor), [&](Fate) { return call(descriptor, bytes); });
+  return counted(is_open(descriptor), [&](Outcome) { return call(descriptor, bytes); });
 }
 
 int fallocate(int descriptor, int mode, off_t offset, off_t bytes) {
   const auto call = real<int (*)(int, int, off_t, off_t)>("fallocate");
-  return counted(is_open(descriptor), [&](Fate) { return call(descriptor, mode, offset, bytes); });
+  return counted(is_open(descriptor),
+                 [&](Outcome) { return call(descriptor, mode, offset, bytes); });
 }
 
 int fsync(int descriptor) {
   const auto call = real<int (*)(int)>("fsync");
-  return counted(is_open(descriptor), [&](Fate) { return call(descriptor); });
+  return counted(is_open(descriptor), [&](Outcome) { return call(descriptor); });
 }
 
 int fdatasync(int descriptor) {
   const auto call = real<int (*)(int)>("fdatasync");
-  return counted(is_open(descriptor), [&](Fate) { return call(descriptor); });
+  return counted(is_open(descriptor), [&](Outcome) { return call(descriptor); });
 }
 
 int mkdir(const char* path, mode_t mode) {
   const auto call = real<int (*)(const char*, mode_t)>("mkdir");
-  return counted(is_below(path), [&](Fate) { return call(path, mode); });
+  return counted(is_below(path), [&](Outcome) { return call(path, mode); });
 }
 
 int rename(const char* from, const char* to) {
   const auto call = real<int (*)(const char*, const char*)>("rename");
-  return counted(is_below(to), [&](Fate) { return call(from, to); });
+  return counted(is_below(to), [&](Outcome) { return call(from, to); });
 }
 
 int unlink(const char* path) {
   const auto call = real<int (*)(const char*)>("unlink");
   const bool changes =
       is_below(path) && ::faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-  return counted(changes, [&](Fate) { return call(path); });
+  return counted(changes, [&](Outcome) { return call(path); });
 }
 
 int rmdir(const char* path) {
   const auto call = real<int (*)(const char*)>("rmdir");
-  return counted(is_below(path), [&](Fate) { return call(path); });
+  return counted(is_below(path), [&](Outcome) { return call(path); });
 }
 
 }  // extern "C"

@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: the fourfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Refuses words that the field has others for, in identifiers and file names (docs/glossary.md). Usage: check_words.py [ROOT]"""
+import pathlib
+import re
+import sys
+
+# Old word: new word. A word is a part of an identifier between underscores or capitals.
+WORDS = {
+    "seam": "hook", "seams": "hooks",
+    "court": "watchdog_server", "voice": "peer", "voices": "peers",
+    "announcement": "startup_log", "fate": "status",
+    "dealing": "shared_reduction", "bell": "notifier",
+    "crowd": "oversubscription", "crowds": "oversubscriptions", "examiner": "health_check",
+    "exercise": "collective_benchmark",
+}
+# Whole identifiers, whatever stands around them.
+PHRASES = {
+    "first_rank_does": "run_on_root", "look_at_gpus": "query_gpus", "sudden_end": "fatal_exit", "tell_everything": "enable_verbose_log",
+    "other_branch": "collective_mismatch", "branch_judge": "desync_analysis", "start_judge": "startup_analysis", "start_meeting": "startup_rendezvous",
+    "HangVerdict": "HangDiagnosis", "StartWatch": "StartupWatchdog", "Culprit": "SuspectRank", "DeviceMeeting": "DeviceRendezvous",
+    "RoutedReduction": "RingTreeReduction", "ParameterShare": "ParameterShard", "StateShare": "CheckpointShardWriter", "WayRounds": "TimingRounds",
+    "CodedSum": "QuantizedReducer", "LowRankSum": "PowerSgdReducer", "PieceSum": "PieceReducer", "BucketSum": "BucketReducer",
+    "post_validation": "nothing: it is gone",
+}
+FOLDERS = ("src", "io", "kernels", "apps", "tests/unit", "tests/emulation", "benchmarks")
+SUFFIXES = {".cpp", ".hpp", ".cu", ".cuh"}
+# Saved names of earlier versions, which are read.
+ALLOWED = {"src/runfile/run_key.cpp": {"post_validation"}, "tests/unit/runfile/run_key_test.cpp": {"post_validation"}}
+NO_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\((?:.|\n)*?\)\1"|"(?:\\.|[^"\\\n])*"', re.S)
+IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+
+
+def old_words(identifier):
+    """(old, new) of each word of an identifier that has another."""
+    for phrase, new in PHRASES.items():
+        if re.search(rf"(?<![A-Za-z]){phrase}(?![a-z])|(?<=[a-z_]){phrase}(?![a-z])", identifier):
+            yield phrase, new
+    for part in PART.findall(identifier):
+        if part.lower() in WORDS:
+            yield part.lower(), WORDS[part.lower()]
+
+
+def breaches(path, text):
+    """(line, words) of a source file and its name."""
+    allowed = ALLOWED.get(path, set())
+    for old, new in old_words(pathlib.PurePath(path).name.split(".")[0]):
+        yield 1, f"the file is called after '{old}'; the word is {new}"
+    # Includes name files; other texts between quotes are no identifiers.
+    code = NO_CODE.sub(lambda found: re.sub(r"[^\n]", " ", found.group()), text)
+    for number, line in enumerate(code.splitlines(), 1):
+        for identifier in IDENTIFIER.findall(line):
+            for old, new in old_words(identifier):
+                if old not in allowed:
+                    yield number, f"'{identifier}' says '{old}'; the word is {new}"
+
+
+def main():
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+    paths = sorted(p for folder in FOLDERS for p in (root / folder).rglob("*") if p.suffix in SUFFIXES)
+    wrong = 0
+    for path in paths:
+        name = path.relative_to(root).as_posix()
+        for line, words in breaches(name, path.read_text(encoding="utf-8")):
+            print(f"{name}:{line}: {words}")
+            wrong += 1
+    print(f"{len(paths)} files, {wrong} old words")
+    return 1 if wrong or not paths else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
