@@ -141,7 +141,7 @@ needs_log_dir "$kept_run"
 times_not_run=$(count_in "$own_comment") # starts in a row before this one
 
 # When this job ends, in seconds since 1970; Slurm tells by itself from 23.02 on. Not exported: the next job of a chain would
-# inherit it. What lies after us was meant for another job, or for this one before it was restarted.
+# inherit it. What lies behind us was meant for another job, or for this one before it was restarted.
 deadline=${FOURFOLD_DEADLINE:-${SLURM_JOB_END_TIME-}}
 export -n FOURFOLD_DEADLINE
 [[ $deadline =~ ^[0-9]+$ && $deadline -gt $(date +%s) ]] || deadline=''

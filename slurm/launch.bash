@@ -180,7 +180,7 @@ launch() {
   fi
   was_launched=1
   # A signal ends `wait` before the step has ended, and if srun ends at that moment its code is lost: a process that no
-  # signal ends writes it into a pipe, which has no name that could stay after.
+  # signal ends writes it into a pipe, which has no name that could stay behind.
   exec {said}<> <(:)
   {
     trap : TERM USR1 USR2

@@ -11,6 +11,6 @@ export MPICH_GPU_SUPPORT_ENABLED=0
 # NCCL over libfabric; without this it would quietly take TCP.
 export NCCL_NET="AWS Libfabric"
 export NCCL_SOCKET_IFNAME=hsn
-# Registrations of memory that NCCL and the allocator change after libfabric's back.
+# Registrations of memory that NCCL and the allocator change behind libfabric's back.
 export FI_MR_CACHE_MONITOR=userfaultfd
 export FI_CXI_DISABLE_HOST_REGISTER=1

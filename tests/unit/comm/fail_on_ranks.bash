@@ -65,4 +65,4 @@ for _ in 1 2 3; do
   count_errors 0
 done
 
-argument_checks_met
+expectations_met

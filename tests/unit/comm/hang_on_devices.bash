@@ -102,4 +102,4 @@ expect_stderr 'this is a bug'
 expect_exit 70 timeout 60 "$mpiexec" -n 2 "$program" unexpected 1
 expect_stderr "a message of 'pair' from rank 1 to 0 with tag 7 was not expected"
 
-argument_checks_met
+expectations_met

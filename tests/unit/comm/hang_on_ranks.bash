@@ -65,4 +65,4 @@ expect_exit 9 timeout 60 "$mpiexec" -n 4 "$program" kill 2
 # Of ranks that Hydra ends because one is gone it tells 9, the signal, or nothing at all (0): it is the end that counts.
 expect test "$(timeout 60 "$mpiexec" -n 4 "$program" exit 2 2>&1 | grep -c 'came to the end'; echo "${PIPESTATUS[0]/0/9}")" = $'0\n9'
 
-argument_checks_met
+expectations_met

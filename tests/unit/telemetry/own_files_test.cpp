@@ -80,7 +80,7 @@ TEST_CASE("what a run has written is its own to write again", "[own_files]") {
   write_report(dir / "report.html", std::span(&run, 1));
   dir.write(
       "hang.json",
-      "{\n  \"code\": 86,\n  \"kind\": \"late\",\n  \"reason\": \"\",\n  \"suspects\": []\n}\n");
+      "{\n  \"code\": 86,\n  \"kind\": \"late\",\n  \"reason\": \"\",\n  \"culprits\": []\n}\n");
   dir.write("trace.json", "{\"ours\":1,\"traceEvents\":[]}\n");
   dir.write("timeline.svg", "<!-- ours --><svg/>");
   for (const bool has_ended : {false, true}) {
@@ -113,7 +113,7 @@ TEST_CASE("what a full disk or a crash has left of a run's file is still its own
   write_exit_status(dir / "exit.json", {.code = ExitCode::stopped_saved, .reason = "time"});
   dir.write(
       "hang.json",
-      "{\n  \"code\": 86,\n  \"kind\": \"late\",\n  \"reason\": \"\",\n  \"suspects\": []\n}");
+      "{\n  \"code\": 86,\n  \"kind\": \"late\",\n  \"reason\": \"\",\n  \"culprits\": []\n}");
   for (const char* const name : {"metrics.jsonl", "status.json", "exit.json", "hang.json"}) {
     const std::string whole = read_bytes(dir / name);
     for (std::size_t bytes = 0; bytes < whole.size(); ++bytes) {
@@ -184,7 +184,7 @@ TEST_CASE("what no run has written is left alone, and named", "[own_files]") {
        "\"validation_loss\":null,\"tokens_per_s\":1,\"checkpoint\":[1],"
        "\"checkpoint_step\":null,\"updated\":1700000000}"},
       {"status.json", "{\n  \"state\": \"CA\""},
-      {"hang.json", "{\"code\":0,\"kind\":\"late\",\"reason\":\"\",\"suspects\":[]}"},
+      {"hang.json", "{\"code\":0,\"kind\":\"late\",\"reason\":\"\",\"culprits\":[]}"},
       {"attempts.jsonl", "{\"event\": \"jump\", \"time\": 3}\n"},
       {"attempts.jsonl", "7\n{\"event\":\"begin\",\"time\":1}\n"},
       {"config.toml", "[model]\nlayers = 1                              # few\n"},

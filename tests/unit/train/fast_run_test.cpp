@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// Runs with checkpoint.fast_dir: they compute as others do, go on from a fast step when they were
-/// killed, and leave none after.
+/// killed, and leave none behind.
 #include "captured_log.hpp"
 #include "copied_run.hpp"
 #include "tiny_run.hpp"
