@@ -3,6 +3,7 @@
 // What compressed reductions apply and keep, held against the true sums of gradients that every
 // rank can make for all others.
 #include "counting_communicator.hpp"
+#include "gpt2_of_size.hpp"
 #include "shared_arena.hpp"
 #include "whole_model.hpp"
 
@@ -36,40 +37,22 @@ namespace {
 using comm::Communicator;
 using harness::Findings;
 using harness::on_ranks;
+using test::gpt2_of_size;
+using test::whole_boxes;
 
 model::Architecture small_model() {
-  model::Architecture config = model::preset("gpt2-124m");
-  config.layers = 3;
-  config.hidden = 24;
-  config.attention.heads = 3;
-  config.attention.kv_heads = 3;
-  config.attention.head_dim = 8;
-  config.feed_forward.width = 41;
-  config.vocab = 67;
-  config.context = 4;  // the position embedding gains nothing by low rank 2
-  return config;
+  return gpt2_of_size({.layers = 3,
+                       .hidden = 24,
+                       .heads = 3,
+                       .ffn = 41,
+                       .vocab = 67,
+                       .context = 4});  // the position embedding gains nothing by low rank 2
 }
 
 /// The model of scripts/quickstart.
 model::Architecture quickstart_model() {
-  model::Architecture config = model::preset("gpt2-124m");
-  config.layers = 4;
-  config.hidden = 128;
-  config.attention.heads = 4;
-  config.attention.kv_heads = 4;
-  config.attention.head_dim = 32;
-  config.feed_forward.width = 512;
-  config.vocab = 257;
-  config.context = 128;
-  return config;
-}
-
-std::vector<Box> whole_boxes(const model::Architecture& config) {
-  std::vector<Box> boxes;
-  for (const model::ParameterSpec& spec : model::parameter_table(config)) {
-    boxes.push_back(Box::whole(spec.shape));
-  }
-  return boxes;
+  return gpt2_of_size(
+      {.layers = 4, .hidden = 128, .heads = 4, .ffn = 512, .vocab = 257, .context = 128});
 }
 
 /// What a rank's backward pass gives for a flat element in a step.

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "gpt2_of_size.hpp"
 #include "shared_arena.hpp"
 #include "whole_model.hpp"
 
@@ -32,17 +33,11 @@ namespace {
 using comm::Communicator;
 using harness::Findings;
 using harness::on_ranks;
+using test::whole_boxes;
 
 model::Architecture small_model(bool tied) {
-  model::Architecture config = model::preset("gpt2-124m");
-  config.layers = 5;
-  config.hidden = 24;
-  config.attention.heads = 3;
-  config.attention.kv_heads = 3;
-  config.attention.head_dim = 8;
-  config.feed_forward.width = 40;
-  config.vocab = 67;
-  config.context = 16;
+  model::Architecture config = test::gpt2_of_size(
+      {.layers = 5, .hidden = 24, .heads = 3, .ffn = 40, .vocab = 67, .context = 16});
   config.tie_embeddings = tied;
   return config;
 }
@@ -171,13 +166,6 @@ class Bench {
   std::int64_t vectors() const { return parameters_.layout().segments.back().flat.count; }
 
  private:
-  static std::vector<Box> whole_boxes(const model::Architecture& config) {
-    std::vector<Box> boxes;
-    for (const model::ParameterSpec& spec : model::parameter_table(config)) {
-      boxes.push_back(Box::whole(spec.shape));
-    }
-    return boxes;
-  }
   /// Of the piece, in flat memory.
   std::int64_t first_element(const ParameterShard::Piece& piece) const {
     const Range flat = piece.parameter->flat;
