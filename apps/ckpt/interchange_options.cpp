@@ -17,7 +17,7 @@ CLI::Option* add_shared_options(CLI::App& verb, std::string& format, const std::
                                 std::int64_t& memory_bytes, bool& dry_run, std::string& progress) {
   CLI::Option* const option =
       verb.add_option("--format", format,
-                      "hf: a folder with config.json and safetensors (GPT-2, Llama, Qwen 2); "
+                      "hf: a folder with config.json and safetensors, as transformers has them; "
                       "llm.c: a .bin file of its GPT-2" +
                           and_else)
           ->check(CLI::IsMember({"hf", "llm.c"}))

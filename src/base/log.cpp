@@ -42,7 +42,7 @@ void emit(Level level, std::string_view message) {
 }
 
 void put(std::string_view text) noexcept {
-  std::fwrite(text.data(), 1, text.size(), stderr);  // a full disk after it is no reason to stop
+  std::fwrite(text.data(), 1, text.size(), stderr);  // a full disk there is no reason to stop
   std::fflush(stderr);
 }
 

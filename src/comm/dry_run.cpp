@@ -18,7 +18,7 @@ std::int64_t before(std::span<const std::int64_t> counts, int rank) {
   return std::accumulate(counts.begin(), counts.begin() + rank, std::int64_t{0});
 }
 
-/// Layouts may be walked with views that have no memory after them.
+/// Layouts may be walked with views that have no memory.
 void copy_elements(TensorView target, std::int64_t target_begin, ConstTensorView source,
                    std::int64_t source_begin, std::int64_t elements) {
   if (!target || !source || elements == 0) {

@@ -180,7 +180,8 @@ RingGather::RingGather(Endpoint& endpoint, int tag, const void* own, void* recv,
   post_round();
 }
 
-/// In round k a rank passes on what is k ranks after it and gets what is one further back.
+/// In round k a rank passes on what is of the rank k places before it and gets what is one further
+/// back.
 void RingGather::post_round() {
   const int ranks = endpoint_.size();
   if (round_ == ranks - 1) {

@@ -49,7 +49,7 @@ class Console::Screen {
  public:
   explicit Screen(std::FILE* out) : out_(out) {}
 
-  /// What cannot be written is not: a full disk after the terminal is no reason to stop.
+  /// What cannot be written is not: a full disk where it goes is no reason to stop.
   void put(std::string_view text) { std::fwrite(text.data(), 1, text.size(), out_); }
   void print(std::string_view line, double unix_time_s) {
     const std::scoped_lock lock(mutex_);

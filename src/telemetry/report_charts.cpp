@@ -30,7 +30,7 @@ std::vector<ChartMark> restarts(std::span<const ReportedRun> runs) {
   return marks;
 }
 
-/// A line per run; with a faint line of the raw values after the smooth one where there are many.
+/// A line per run; with a faint line of the raw values under the smooth one where there are many.
 void add_lines(std::span<const ReportedRun> runs, double StepRecord::*number,
                const std::string& single_name, Chart& chart) {
   for (std::size_t i = 0; i < runs.size(); ++i) {

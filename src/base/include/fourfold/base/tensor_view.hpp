@@ -12,7 +12,7 @@
 namespace fourfold {
 
 /// A dense row-major tensor that somebody else owns, read-only: pointer, element type chosen at run
-/// time, shape. Borrowed: valid as long as the buffer after it. A default-constructed view is
+/// time, shape. Borrowed: valid as long as the buffer that it shows. A default-constructed view is
 /// "absent" (data() == nullptr); optional operands (a bias, say) are passed that way.
 class ConstTensorView {
  public:

@@ -23,7 +23,7 @@ int launched_rank();
 /// main(); whatever communicates is destroyed before it.
 ///
 /// - Errors of MPI calls are returned to us (MPI_ERRORS_RETURN) and become SystemError; none kills
-///   the process after our back.
+///   the process without our knowing.
 /// - MPI_THREAD_FUNNELED: only the thread that made the runtime may use its communicators. All
 ///   progress is made by that thread while it waits, so no more is needed.
 /// - The destructor finalizes MPI, which is collective. While an exception unwinds it does not: the

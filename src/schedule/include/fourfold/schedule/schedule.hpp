@@ -126,7 +126,7 @@ struct Schedule {
 /// Gives compute actions their slots and adds the sends and receives.
 ///
 /// The lowest free slot is taken. A send follows its producing action at once. A receive is posted
-/// one compute action before the one that needs it, so that the transfer hides after that one,
+/// one compute action before the one that needs it, so that the transfer is hidden by that one,
 /// unless the slot is still taken then (activation) or not yet taken (gradient): then right before.
 /// So the peak of memory is that of the compute actions alone. Total: an incomplete list gives an
 /// incomplete result, which check_schedule() names.
