@@ -30,7 +30,7 @@ FILES (in log.dir)
   SAVE             make this file and the run saves after its step, removes it and goes on
 
 SIGNALS
-  SIGTERM, SIGINT, SIGHUP (not after nohup), SIGUSR1, SIGUSR2 and SIGXCPU ask the run to save
+  SIGTERM, SIGINT, SIGHUP (not under nohup), SIGUSR1, SIGUSR2 and SIGXCPU ask the run to save
                    and stop after its step (exit code 75); one that comes during set-up, to stop
                    before the first step. SIGPIPE is ignored: a reader of the log may go.
 

@@ -126,7 +126,7 @@ begin_long nohup nohup
 kill -HUP "$trainer"
 sleep 0.5
 expect kill -USR2 "$trainer" # it is there
-ends_with 75 'HUP after nohup, then USR2'
+ends_with 75 'HUP under nohup, then USR2'
 
 # Whoever reads the log goes: the run goes on. Its code is that of the first program of the pipe.
 "$fourfold" train run.toml --set log.dir=piped --set train.steps=400 --progress plain 2>&1 | head -n 1 >"$output"

@@ -115,7 +115,7 @@ grep -q 'not proven: the gradients of [0-9]* of 12 steps, which overflow f16 on 
 # Another model is nothing to compare with.
 expect_exit 78 verify --mesh dp=1 --mesh dp=1,model.layers=3
 expect_stderr 'has another model than the reference --mesh dp=1'
-# It ends by a signal that asks for it, also by one that a library has taken (UCX: SIGHUP), and lives on after nohup.
+# It ends by a signal that asks for it, also by one that a library has taken (UCX: SIGHUP), and lives on under nohup.
 begin_long() { # begin_long COMMAND...
   rm -f long.out # what the one before has said is not waited for
   "$@" run.toml --mesh dp=1 --mesh dp=2 --steps 100000 --progress plain >long.out 2>&1 </dev/null &

@@ -30,7 +30,7 @@ struct Asked {
 /// Whether a person asks for no more training: a file STOP lies in the run's directory.
 bool is_stop_asked_for(const std::filesystem::path& run_directory) noexcept;
 
-/// Holds SIGTERM, SIGINT, SIGHUP (unless it is ignored, as after nohup), SIGUSR1, SIGUSR2 and
+/// Holds SIGTERM, SIGINT, SIGHUP (unless it is ignored, as under nohup), SIGUSR1, SIGUSR2 and
 /// SIGXCPU back, so that they interrupt nothing: the run asks between steps whether one waits.
 /// Ignores SIGPIPE: that nobody reads the log any more is no reason to end. Not every library's
 /// kernels survive a handler that runs in the middle of them (oneDNN 2.6 with AVX-512 writes below
