@@ -55,7 +55,7 @@ std::string product_library() {
   return {};
 }
 void forget_ways() {}
-void settle_ways() {}
+void finish_timing() {}
 
 void f32_product(const Product& p) {
   FOURFOLD_EXPECT(p.c_dtype == DType::f32 && p.c_row >= p.n);

@@ -132,7 +132,7 @@ void choose_products(const std::vector<ProductChoice>& known, bool measure) {
 }
 
 std::vector<ProductChoice> chosen_products() {
-  settle_ways();
+  finish_timing();
   const std::scoped_lock lock(book().mutex);
   std::vector<ProductChoice> result;
   for (const auto& [product, choice] : book().choices) {

@@ -74,6 +74,6 @@ std::vector<std::string> ways_of(DType dtype, const Product& product);
 /// Lets products be chosen anew by their next calls.
 void forget_ways();
 /// Waits for the times of all measurements that began, and notes what they say.
-void settle_ways();
+void finish_timing();
 
 }  // namespace fourfold::kernels

@@ -10,6 +10,8 @@ import sys
 WORDS = {
     "seam": "hook", "seams": "hooks",
     "court": "watchdog_server", "voice": "peer", "voices": "peers",
+    "judge": "server", "judges": "servers", "judged": "diagnosed",
+    "settle": "confirm, finish_step, synchronize or resolve", "settled": "the same",
     "announcement": "startup_log", "fate": "status",
     "dealing": "shared_reduction", "bell": "notifier",
     "crowd": "oversubscription", "crowds": "oversubscriptions", "examiner": "health_check",

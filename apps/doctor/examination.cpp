@@ -43,7 +43,7 @@ class HealthCheck {
       measure_transport();
       measure_nodes();
       if (world_.rank() == 0) {
-        judge();
+        evaluate();
       }
     }
     found_.seconds = steady_time_s() - start_s_;
@@ -196,7 +196,7 @@ class HealthCheck {
     world_.barrier();
   }
 
-  void judge() {
+  void evaluate() {
     const Ranks& ranks = found_.ranks;
     found_.checks = {launch_check(ranks),
                      mesh_check(ranks, found_.needs.mesh, found_.needs.problem),

@@ -41,8 +41,8 @@ std::string reason_of(const RankSpeed& speed, double usual_cores, const Figure& 
              : std::string(figure.reason);
 }
 
-Check judge(std::string name, const Ranks& ranks, std::span<const RankSpeed> speeds,
-            const Figure& figure, const std::string& of) {
+Check evaluate(std::string name, const Ranks& ranks, std::span<const RankSpeed> speeds,
+               const Figure& figure, const std::string& of) {
   Check check(std::move(name));
   const std::vector<double> values = values_of(speeds, figure.value);
   const auto slowest = static_cast<int>(std::ranges::min_element(values) - values.begin());
@@ -89,11 +89,12 @@ bool has_slow_ones(std::span<const RankSpeed> speeds) {
 }
 
 Check products_check(const Ranks& ranks, std::span<const RankSpeed> speeds, DType dtype) {
-  return judge("products", ranks, speeds, products, fmt::format(" in {}", fourfold::name(dtype)));
+  return evaluate("products", ranks, speeds, products,
+                  fmt::format(" in {}", fourfold::name(dtype)));
 }
 
 Check bandwidth_check(const Ranks& ranks, std::span<const RankSpeed> speeds) {
-  return judge("memory speed", ranks, speeds, triad, "");
+  return evaluate("memory speed", ranks, speeds, triad, "");
 }
 
 }  // namespace fourfold::doctor

@@ -53,10 +53,10 @@ class HeldRun {
     }
   }
 
-  void settle() {
-    log_dir_->settle();
+  void confirm() {
+    log_dir_->confirm();
     if (checkpoint_dir_) {
-      checkpoint_dir_->settle();
+      checkpoint_dir_->confirm();
     }
   }
 
@@ -229,7 +229,7 @@ ExitCode begin_run(const Request& request) {
     return ExitCode::no_progress;
   }
   attempt.note();
-  held->settle();
+  held->confirm();
   program::print_text(chosen->lines + kept_lines(request, attempt.kept()) +
                       file_lines(request, config));
   return ExitCode::finished;

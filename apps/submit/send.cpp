@@ -61,10 +61,10 @@ batch::SubmittedJob submit_instead_of(const std::optional<std::string>& older,
     is_written = true;
     clear_the_way(submission);
     batch::SubmittedJob job = submit_script(submission.script, submission.name);
-    turn.settle();
+    turn.confirm();
     return job;
   } catch (const MaybeSubmitted&) {
-    turn.settle();
+    turn.confirm();
     throw;  // the job that may be in the queue needs both
   } catch (const UserError&) {
     if (kept) {

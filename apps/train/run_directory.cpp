@@ -124,7 +124,7 @@ void RunDirectory::open() {
     metrics_.only_while([this] { return is_ours(); });
     metrics_.add(std::make_unique<OnStart>([this] {
       try_files();
-      lease_->settle();  // from here on no earlier start changes what this one writes
+      lease_->confirm();  // from here on no earlier start changes what this one writes
       lease_->check();
       telemetry::write_running(files_.exit_status());
     }));

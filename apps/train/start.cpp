@@ -38,8 +38,8 @@ namespace fs = std::filesystem;
 
 /// "node[0-2]" as node0, node1, node2.
 std::vector<std::string> expanded(const std::string& nodes) {
-  constexpr std::chrono::seconds of_time_to_judge{10};
-  const auto output = program::ask_slurm(batch::hostnames_command(nodes), of_time_to_judge);
+  constexpr std::chrono::seconds hostnames_time{10};
+  const auto output = program::ask_slurm(batch::hostnames_command(nodes), hostnames_time);
   return output && output->is_answer() ? batch::hostnames_of(output->text)
                                        : std::vector<std::string>{};
 }

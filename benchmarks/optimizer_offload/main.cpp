@@ -115,7 +115,7 @@ Result measure(const Options& options, runfile::StateTier where) {
     for (const std::size_t segment : order) {
       optimizer.update(segment, {.update = step + 1, .lr = 1e-3}, {});
     }
-    optimizer.settle();
+    optimizer.synchronize();
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     fmt::print("  step {}: {:.2f} s\n", step + 1, seconds.count());
     std::fflush(stdout);

@@ -54,7 +54,7 @@ std::optional<FolderId> id_of(const fs::path& folder) {
 }  // namespace
 
 struct DirectoryLease::Impl {
-  /// Those that are provisional and not settled. Locked before `mutex` of one of them.
+  /// Those that are provisional and not confirmed. Locked before `mutex` of one of them.
   struct Provisional {
     std::mutex mutex;
     std::set<Impl*> leases;
@@ -237,7 +237,7 @@ struct DirectoryLease::Impl {
   }
 
   /// From here on no earlier holder changes anything there.
-  void settle() {
+  void confirm() {
     is_lost = is_lost || !work->fence();  // check() says so
     if (!aside.empty()) {
       ::unlink(aside.c_str());  // should this fail it is swept later
@@ -343,7 +343,7 @@ DirectoryLease::DirectoryLease(const fs::path& directory, const LeaseHolder& me,
   impl_->its_id = id_of(directory);
   impl_->acquire();
   if (!options.provisional) {
-    impl_->settle();
+    impl_->confirm();
   } else {
     auto& provisional = Impl::Provisional::all();
     const std::scoped_lock lock(provisional.mutex);
@@ -387,10 +387,10 @@ void give_back_provisional_leases() noexcept {
   provisional.leases.clear();
 }
 
-void DirectoryLease::settle() {
+void DirectoryLease::confirm() {
   no_longer_provisional();
   const std::scoped_lock lock(impl_->mutex);
-  impl_->settle();
+  impl_->confirm();
 }
 
 void DirectoryLease::check() const {

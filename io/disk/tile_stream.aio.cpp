@@ -225,7 +225,7 @@ void TileStream::write_back() {
   ++impl_->worked_on;
 }
 
-void TileStream::settle() {
+void TileStream::synchronize() {
   FOURFOLD_EXPECT(impl_->worked_on % impl_->tiles.size() == 0);
   for (Impl::Slot& slot : impl_->slots) {
     impl_->wait(slot);

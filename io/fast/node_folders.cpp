@@ -66,7 +66,7 @@ class FolderTrial {
     note(is_disks ? failure : std::nullopt);  // from here on all have looked
     note(on_first([&] { remove_file(directory_ / own_); }));
     comm::agree(world_, is_disks ? std::nullopt : failure);
-    judge();
+    check_folders();
     return std::move(made_);
   }
 
@@ -121,7 +121,7 @@ class FolderTrial {
 
   /// A key that is wrong is wrong everywhere; some nodes alone have a disk that has died, and what
   /// they held the others may have.
-  void judge() const {
+  void check_folders() const {
     if (std::ssize(failed_) == nodes_.nodes()) {
       comm::agree(world_, mine_);
     } else if (!failed_.empty()) {

@@ -126,7 +126,8 @@ bool is_there(const std::filesystem::path& folder, const StreamedSave& request, 
                          "are never overwritten; choose another folder",
                          folder.string()));
     }
-    settle_step(folder.parent_path(), request.step, request.identity, existing.manifest_text, ask);
+    complete_step(folder.parent_path(), request.step, request.identity, existing.manifest_text,
+                  ask);
     found = 1;
   });
   return comm::all_reduce_scalar(communicator, found, comm::ReduceOp::max) != 0;

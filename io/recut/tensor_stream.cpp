@@ -76,7 +76,7 @@ void TensorStream::write(const TensorLayout& layout, std::span<const Target> tar
     unnoted_bytes_ += static_cast<std::int64_t>(job_.bytes_of(targets[i].extent));
   }
   if (unnoted_bytes_ >= unnoted_parts * part_bytes_) {
-    settle();
+    note_written();
   }
 }
 
@@ -104,7 +104,7 @@ void TensorStream::append(ExtentWriter& writer, const std::string& file, const B
   writer.append(output, runs_);
 }
 
-void TensorStream::settle() {
+void TensorStream::note_written() {
   files_.sync();
   journal_.note(unnoted_);
   written_.merge(unnoted_);
@@ -113,7 +113,7 @@ void TensorStream::settle() {
 }
 
 const std::map<std::size_t, WrittenExtent>& TensorStream::finish() {
-  settle();
+  note_written();
   files_.close();
   return written_;
 }

@@ -50,7 +50,7 @@ class TensorStream {
   std::vector<Box> parts_of(const TensorLayout& layout) const;
   void append(ExtentWriter& writer, const std::string& file, const Box& part, const Box& common,
               std::size_t element_bytes);
-  void settle();
+  void note_written();
 
   const SaveJob& job_;
   TensorSource& source_;

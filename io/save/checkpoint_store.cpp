@@ -94,12 +94,12 @@ void CheckpointStore::take_lease(comm::Communicator& communicator) {
   });
 }
 
-void CheckpointStore::settle_lease() {
-  if (!lease_ || is_settled_) {
+void CheckpointStore::confirm_lease() {
+  if (!lease_ || is_confirmed_) {
     return;
   }
-  is_settled_ = true;
-  lease_->settle();
+  is_confirmed_ = true;
+  lease_->confirm();
   lease_->check();
   // Until now an earlier holder that stood still could go on, and what restore() found is old.
   for (const std::int64_t step : steps_in(directory_)) {

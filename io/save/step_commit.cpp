@@ -185,8 +185,8 @@ void publish_sealed(TemporaryStep& folder, const std::filesystem::path& director
        ask);
 }
 
-void settle_step(const std::filesystem::path& directory, std::int64_t step,
-                 std::string_view identity, std::string_view manifest_text, const AskLease& ask) {
+void complete_step(const std::filesystem::path& directory, std::int64_t step,
+                   std::string_view identity, std::string_view manifest_text, const AskLease& ask) {
   sync_directory(directory);
   if (later_steps(directory, step).empty()) {
     name_latest(directory, step, identity, manifest_text, ask);

@@ -53,7 +53,7 @@ void publish_sealed(TemporaryStep& folder, const std::filesystem::path& director
 
 /// Of a step that is there as it is wanted: makes up for what an attempt that ended right after
 /// the commit has not come to. Local. @throws UserError (cannot_write)
-void settle_step(const std::filesystem::path& directory, std::int64_t step,
-                 std::string_view identity, std::string_view manifest_text, const AskLease& ask);
+void complete_step(const std::filesystem::path& directory, std::int64_t step,
+                   std::string_view identity, std::string_view manifest_text, const AskLease& ask);
 
 }  // namespace fourfold::io

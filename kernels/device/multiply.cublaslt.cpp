@@ -51,7 +51,7 @@ void multiply_with_epilogue(DType dtype, const Product& product, const EpilogueK
                             device::StreamRef stream) {
   FOURFOLD_EXPECT(product.epilogue != Epilogue::none);
   const auto plan = plan_of(dtype, product, stream);
-  if (!plan->is_settled() && !plan_of(dtype, without_epilogue(product), stream)->is_settled()) {
+  if (!plan->is_chosen() && !plan_of(dtype, without_epilogue(product), stream)->is_chosen()) {
     kernels.apart(dtype, product, stream);
   } else {
     plan->run(product, &kernels, stream);
@@ -72,7 +72,7 @@ void forget_ways() {
   plans().of.clear();
 }
 
-void settle_ways() {
+void finish_timing() {
   std::vector<std::shared_ptr<ProductPlan>> all;
   {
     const std::scoped_lock lock(plans().mutex);
@@ -81,7 +81,7 @@ void settle_ways() {
     }
   }
   for (const std::shared_ptr<ProductPlan>& plan : all) {
-    plan->settle();
+    plan->choose();
   }
 }
 

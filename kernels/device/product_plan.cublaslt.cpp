@@ -149,7 +149,7 @@ ProductPlan::ProductPlan(DType dtype, const Product& p, device::StreamRef stream
   if (found != ways_.end()) {
     chosen_ = found - ways_.begin();
   } else {
-    is_settled_ = !measures || ways_.size() == 1;
+    is_chosen_ = !measures || ways_.size() == 1;
   }
 }
 
@@ -255,7 +255,7 @@ void ProductPlan::run(const Product& product, const EpilogueKernels* kernels,
     const std::scoped_lock lock(mutex_);  // it was said to be there, and is not: in every run
     ways_ = {Way{apart_way, {}}};
     chosen_ = 0;
-    is_settled_ = true;
+    is_chosen_ = true;
     rounds_.reset();
     outdate_recorded_work();
   }
@@ -265,7 +265,7 @@ void ProductPlan::run(const Product& product, const EpilogueKernels* kernels,
 ProductPlan::Algorithm ProductPlan::choose(const Product& product, const EpilogueKernels* kernels,
                                            device::StreamRef stream) {
   const std::scoped_lock lock(mutex_);
-  if (!is_settled_) {
+  if (!is_chosen_) {
     measure(product, kernels, stream);
   }
   return ways_[chosen_].algorithm;
@@ -288,7 +288,7 @@ void ProductPlan::begin_measuring(const Product& product, const EpilogueKernels*
                                   device::StreamRef stream) {
   const std::size_t free_bytes = device::owner_of(device::MemoryKind::device).free_bytes;
   if (2 * SpareSums::bytes(product) > free_bytes) {
-    is_settled_ = true;
+    is_chosen_ = true;
     return;
   }
   Product timed = product;
@@ -313,7 +313,7 @@ void ProductPlan::conclude() {
   }
   const WayTimes times = fastest_way(us);
   chosen_ = times.best;
-  is_settled_ = true;
+  is_chosen_ = true;
   outdate_recorded_work();
   rounds_.reset();
   note_choice({.product = name_,
@@ -322,12 +322,12 @@ void ProductPlan::conclude() {
                .default_us = times.median_us.front()});
 }
 
-bool ProductPlan::is_settled() const {
+bool ProductPlan::is_chosen() const {
   const std::scoped_lock lock(mutex_);
-  return is_settled_;
+  return is_chosen_;
 }
 
-void ProductPlan::settle() {
+void ProductPlan::choose() {
   const std::scoped_lock lock(mutex_);
   if (rounds_) {
     rounds_->wait();

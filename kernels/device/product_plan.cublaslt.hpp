@@ -26,9 +26,9 @@ class ProductPlan {
   void run(const Product& product, const EpilogueKernels* kernels, device::StreamRef stream);
 
   /// Whether the way is for good; until then calls measure.
-  bool is_settled() const;
+  bool is_chosen() const;
   /// Waits for a measurement that began.
-  void settle();
+  void choose();
   std::vector<std::string> way_names() const;
 
  private:
@@ -60,7 +60,7 @@ class ProductPlan {
   MatrixLayout c_;
   std::vector<Way> ways_;  // from here on guarded by the mutex
   std::size_t chosen_ = 0;
-  bool is_settled_ = true;
+  bool is_chosen_ = true;
   std::optional<TimingRounds> rounds_;
   std::vector<bool> refused_;
   /// Held by no call while it enqueues, which may wait for the device, but those that measure.

@@ -74,7 +74,7 @@ bool is_over(RunState state) noexcept {
   return state == RunState::stopped || state == RunState::failed || state == RunState::finished;
 }
 
-RunVerdict judge_run(const RunTraces& traces, double now_unix_s) {
+RunVerdict state_of_run(const RunTraces& traces, double now_unix_s) {
   RunVerdict verdict;
   verdict.last_word_unix_s = last_word_of(traces);
   const auto ended = [&](ExitCode code, const std::string& reason, bool retry) {

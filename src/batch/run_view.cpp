@@ -256,7 +256,7 @@ RunView RunReader::look(double now_unix_s) {
     traces.last = *newest;
   }
   traces.longest_silence_s = starts.empty() ? 0 : starts.back().longest_silence_s;
-  view.verdict = judge_run(traces, now_unix_s);
+  view.verdict = state_of_run(traces, now_unix_s);
   view.stop_file = is_there(files.stop());
   view.save_file = is_there(files.save());
   view.hang_file = is_there(files.hang());

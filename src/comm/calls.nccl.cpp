@@ -59,7 +59,7 @@ NcclCalls::~NcclCalls() {
   watcher_.join();
 }
 
-void NcclCalls::settle(ncclComm_t comm, ncclResult_t result, const std::string& what) {
+void NcclCalls::wait_ready(ncclComm_t comm, ncclResult_t result, const std::string& what) {
   const auto in_use = use();
   const Clock::time_point began = Clock::now();
   // ncclCommSplit() returns ncclSuccess for what has only begun: only the communicator knows.

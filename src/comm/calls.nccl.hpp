@@ -53,7 +53,7 @@ class NcclCalls {
 
   FlightRecorder& recorder() noexcept { return *recorder_; }
 
-  /// Held while the rank's own thread is in calls of NCCL, settle() included: NCCL ends what it
+  /// Held while the rank's own thread is in calls of NCCL, wait_ready() included: NCCL ends what it
   /// does in the background in whatever call comes next, and two threads in such calls at once may
   /// both give its memory back.
   [[nodiscard]] std::unique_lock<std::recursive_mutex> use() {
@@ -64,7 +64,7 @@ class NcclCalls {
   /// @param result  of the call that began it, which may say ncclSuccess before it is done
   /// @param what  for errors
   /// @throws SystemError (node_fault) when it fails, (hang) when it takes longer than the deadline
-  void settle(ncclComm_t comm, ncclResult_t result, const std::string& what);
+  void wait_ready(ncclComm_t comm, ncclResult_t result, const std::string& what);
 
   /// Like check_nccl(), where `comm` is still sound. What fails because the communicator has failed
   /// before says nothing: then it is as if require_none_failed() had been called.

@@ -157,7 +157,7 @@ Work NcclCommunicator::launch(const std::string& what, const Call& call, ncclCom
     const auto in_use = calls_->use();
     Group group;
     enqueue(comm, native(lane));
-    calls_->settle(comm, group.end(), fmt::format("{} on communicator '{}'", what, name()));
+    calls_->wait_ready(comm, group.end(), fmt::format("{} on communicator '{}'", what, name()));
   }
   calls_->end(marks, lane);
   return Work(std::make_unique<Enqueued>(marks, lane, stream));
@@ -289,11 +289,12 @@ NcclHandle NcclCommunicator::split_off(int color, int key, const std::string& it
   }
   const auto in_use = calls_->use();
   const std::string what = fmt::format("ncclCommSplit of '{}' into '{}'", name(), its_name);
-  calls_->settle(comm_.get(), ncclCommSplit(comm_.get(), color, key, begun.place(), &config), what);
+  calls_->wait_ready(comm_.get(), ncclCommSplit(comm_.get(), color, key, begun.place(), &config),
+                     what);
   NcclHandle child = comm_.take_child();
   if (child.get() != nullptr) {
     child.adopt();
-    calls_->settle(child.get(), ncclInProgress, what);
+    calls_->wait_ready(child.get(), ncclInProgress, what);
   }
   return child;
 }

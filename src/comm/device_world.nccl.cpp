@@ -109,7 +109,7 @@ NcclHandle join(Communicator& host, const std::shared_ptr<NcclCalls>& calls) {
                                      static_cast<int>(ids.size()), ids.data(), &config);
   check_nccl(result, what, handle.get());
   handle.adopt();
-  calls->settle(handle.get(), result, what);
+  calls->wait_ready(handle.get(), result, what);
   return handle;
 }
 

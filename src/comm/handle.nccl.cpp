@@ -43,7 +43,7 @@ NcclHandle::~NcclHandle() {
   bool is_final = false;
   if (is_idle && std::uncaught_exceptions() == 0 && !calls.has_failed()) {
     try {
-      calls.settle(state_->comm, ncclCommFinalize(state_->comm), "ncclCommFinalize");
+      calls.wait_ready(state_->comm, ncclCommFinalize(state_->comm), "ncclCommFinalize");
       is_final = true;
     } catch (const std::exception& error) {
       log::local(log::Level::warning, error.what());
@@ -66,8 +66,8 @@ NcclRegistration::~NcclRegistration() {
 void NcclRegistration::add(const NcclHandle& with, void* data, std::size_t bytes) {
   Place place{.comm = with.get()};
   const auto in_use = calls_->use();
-  calls_->settle(place.comm, ncclCommRegister(place.comm, data, bytes, &place.handle),
-                 fmt::format("ncclCommRegister of {} bytes with '{}'", bytes, with.name()));
+  calls_->wait_ready(place.comm, ncclCommRegister(place.comm, data, bytes, &place.handle),
+                     fmt::format("ncclCommRegister of {} bytes with '{}'", bytes, with.name()));
   places_.push_back(place);
 }
 

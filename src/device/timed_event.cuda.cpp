@@ -50,7 +50,7 @@ struct StreamClock::Impl {
   TimedEvent::Impl next;  ///< of renew(), until somebody asks
   bool is_renewed = false;
 
-  void settle() {
+  void resolve() {
     if (is_renewed) {
       check_cuda(cudaEventSynchronize(next.event), "cudaEventSynchronize");
       reference_s += static_cast<double>(elapsed_ms(reference.event, next.event)) * 1e-3;
@@ -105,13 +105,13 @@ StreamClock::StreamClock(StreamClock&&) noexcept = default;
 StreamClock& StreamClock::operator=(StreamClock&&) noexcept = default;
 
 void StreamClock::renew(StreamRef stream) {
-  impl_->settle();
+  impl_->resolve();
   impl_->next.record(stream);
   impl_->is_renewed = true;
 }
 
 double StreamClock::time_s(const TimedEvent& event) const {
-  impl_->settle();
+  impl_->resolve();
   event.synchronize();
   const float since_ms = elapsed_ms(impl_->reference.event, event.impl_->event);
   return impl_->reference_s + static_cast<double>(since_ms) * 1e-3;

@@ -71,7 +71,7 @@ void add_rope(const model::Architecture& config, ordered_json& json) {
     return;
   }
   ordered_json object{{"rope_type", name(scaling.kind)}, {"factor", scaling.factor}};
-  if (scaling.kind == model::RopeScaling::Kind::llama3) {
+  if (scaling.kind == model::RopeScaling::Kind::by_wavelength) {
     object["low_freq_factor"] = scaling.low_freq_factor;
     object["high_freq_factor"] = scaling.high_freq_factor;
     object["original_max_position_embeddings"] = scaling.original_context;

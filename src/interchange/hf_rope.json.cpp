@@ -43,7 +43,7 @@ class RopeObject {
     result.kind = model::RopeScaling::Kind::linear;
     result.factor = members_.number("factor");
     if (type_ == "llama3") {
-      result.kind = model::RopeScaling::Kind::llama3;
+      result.kind = model::RopeScaling::Kind::by_wavelength;
       result.low_freq_factor = members_.number("low_freq_factor");
       result.high_freq_factor = members_.number("high_freq_factor");
       result.original_context =
@@ -104,7 +104,7 @@ void read_rope(const Members& members, model::Architecture& config) {
     contradict();
   }
   const auto outside = members.optional_size("original_max_position_embeddings");
-  if (outside && config.positions.rope_scaling.kind == model::RopeScaling::Kind::llama3) {
+  if (outside && config.positions.rope_scaling.kind == model::RopeScaling::Kind::by_wavelength) {
     const bool is_said_twice =
         (parameters && parameters->find("original_max_position_embeddings")) ||
         (scaling && scaling->find("original_max_position_embeddings"));

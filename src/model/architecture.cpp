@@ -76,7 +76,7 @@ void validate_rope(const Architecture& config) {
         "it to 1 or more",
         scaling.factor));
   }
-  if (scaling.kind == RopeScaling::Kind::llama3) {
+  if (scaling.kind == RopeScaling::Kind::by_wavelength) {
     if (!(scaling.low_freq_factor > 0) || !(scaling.high_freq_factor > scaling.low_freq_factor)) {
       refuse(format_message(
           "model.rope_scaling.high_freq_factor = {} is not above low_freq_factor = {} "
@@ -110,7 +110,7 @@ std::string_view name(RopeScaling::Kind kind) noexcept {
   switch (kind) {
     case RopeScaling::Kind::linear:
       return "linear";
-    case RopeScaling::Kind::llama3:
+    case RopeScaling::Kind::by_wavelength:
       return "llama3";
     case RopeScaling::Kind::none:
       break;

@@ -47,7 +47,8 @@ Architecture llama(const LlamaShape& shape) {
   config.positions.rope_theta = shape.theta;
   config.tie_embeddings = shape.tied;
   if (shape.scaling_factor > 0) {
-    config.positions.rope_scaling = {RopeScaling::Kind::llama3, shape.scaling_factor, 1, 4, 8192};
+    config.positions.rope_scaling = {RopeScaling::Kind::by_wavelength, shape.scaling_factor, 1, 4,
+                                     8192};
   }
   return config.resolved();
 }

@@ -11,7 +11,7 @@ namespace {
 /// Llama 3.1: wavelengths above original_context / low_freq_factor are stretched by factor, those
 /// below original_context / high_freq_factor stay, in between both are mixed linearly in
 /// original_context / wavelength.
-double llama3_frequency(double frequency, const RopeScaling& scaling) {
+double frequency_by_wavelength(double frequency, const RopeScaling& scaling) {
   const auto context = static_cast<double>(scaling.original_context);
   const double turns = context * frequency / (2 * std::numbers::pi);
   if (turns < scaling.low_freq_factor) {
@@ -35,8 +35,8 @@ std::vector<double> rotary_frequencies(const Architecture& config) {
     double frequency = std::pow(config.positions.rope_theta, exponent);
     if (config.positions.rope_scaling.kind == RopeScaling::Kind::linear) {
       frequency /= config.positions.rope_scaling.factor;
-    } else if (config.positions.rope_scaling.kind == RopeScaling::Kind::llama3) {
-      frequency = llama3_frequency(frequency, config.positions.rope_scaling);
+    } else if (config.positions.rope_scaling.kind == RopeScaling::Kind::by_wavelength) {
+      frequency = frequency_by_wavelength(frequency, config.positions.rope_scaling);
     }
     frequencies[i] = frequency;
   }

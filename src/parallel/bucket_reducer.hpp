@@ -31,7 +31,7 @@ class BucketReducer {
   /// Moves a host transport on. Never blocks.
   virtual void look_after() = 0;
 
-  virtual void settle(bool /*applied*/) {}
+  virtual void finish_step(bool /*applied*/) {}
   virtual void forget(device::StreamRef /*stream*/) {}
   virtual std::int64_t sent_bytes() const = 0;
 };

@@ -32,7 +32,7 @@ ErrorFeedback::ErrorFeedback(const model::Parameters& parameters, ShardLayout la
   memory_[1] = may_skip ? take() : memory_[0];
 }
 
-void ErrorFeedback::settle(bool applied) noexcept {
+void ErrorFeedback::finish_step(bool applied) noexcept {
   if (applied) {
     std::swap(kept_, next_);
   }

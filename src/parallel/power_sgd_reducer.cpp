@@ -126,7 +126,7 @@ bool PowerSgdReducer::next_leg(device::StreamRef stream) {
   return true;
 }
 
-void PowerSgdReducer::settle(bool applied) {
+void PowerSgdReducer::finish_step(bool applied) {
   kept_ = applied ? 1 - kept_ : kept_;
 }
 

@@ -30,7 +30,7 @@ class PowerSgdReducer : public BucketReducer {
   bool next_leg(device::StreamRef stream) override;
   bool on_last_leg() const override { return leg_ != Leg::first; }
   void look_after() override { work_.test(); }
-  void settle(bool applied) override;
+  void finish_step(bool applied) override;
   /// Begins anew with the factors that a start has.
   void forget(device::StreamRef stream) override;
   std::int64_t sent_bytes() const override;

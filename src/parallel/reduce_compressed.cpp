@@ -35,7 +35,7 @@ class CompressedReduction : public GradientReduction {
   void ready(model::Part part, model::Gradients state, device::StreamRef stream) override;
   void finish(device::StreamRef stream) override;
   void wait(std::size_t segment, device::StreamRef stream) override;
-  void settle(bool applied) override;
+  void finish_step(bool applied) override;
   void forget(device::StreamRef stream) override;
   std::int64_t sent_bytes() const override;
 
@@ -251,10 +251,10 @@ void CompressedReduction::wait(std::size_t segment, device::StreamRef stream) {
   summed_.wait(stream);
 }
 
-void CompressedReduction::settle(bool applied) {
-  errors_->settle(applied);
+void CompressedReduction::finish_step(bool applied) {
+  errors_->finish_step(applied);
   for (const Bucket& bucket : buckets_) {
-    bucket.sum->settle(applied);
+    bucket.sum->finish_step(applied);
   }
 }
 

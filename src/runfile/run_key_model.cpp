@@ -205,7 +205,7 @@ std::vector<RunKey> scaling_keys() {
       {.table = scaling_table,
        .name = "kind",
        .field = named_field<RopeScaling::Kind>(
-           {RopeScaling::Kind::none, RopeScaling::Kind::linear, RopeScaling::Kind::llama3},
+           {RopeScaling::Kind::none, RopeScaling::Kind::linear, RopeScaling::Kind::by_wavelength},
            &RunConfig::model, &Architecture::positions, &PositionTraits::rope_scaling,
            &RopeScaling::kind),
        .meaning =
@@ -226,7 +226,7 @@ std::vector<RunKey> scaling_keys() {
 std::vector<RunKey> llama3_scaling_keys() {
   const Relevance llama3{"model.rope_scaling.kind = \"llama3\"", [](const RunConfig& config) {
                            return is_rotary(config) && config.model.positions.rope_scaling.kind ==
-                                                           RopeScaling::Kind::llama3;
+                                                           RopeScaling::Kind::by_wavelength;
                          }};
   return {
       {.table = scaling_table,

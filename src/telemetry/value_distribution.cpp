@@ -44,7 +44,7 @@ void ValueDistribution::add(const ValueDistribution& other) {
   count_ += other.count_;
   // What the other has rounded is not known better here.
   if (dropped_bits_ < other.dropped_bits_) {
-    settle();
+    sort_values();
     for (Count& each : counts_) {
       each.key >>= other.dropped_bits_ - dropped_bits_;
     }
@@ -55,7 +55,7 @@ void ValueDistribution::add(const ValueDistribution& other) {
 
 void ValueDistribution::add(std::uint64_t ordered, std::int64_t count) {
   if (pending_.size() == most_different) {
-    settle();
+    sort_values();
   }
   pending_.push_back({ordered >> dropped_bits_, count});
 }
@@ -74,7 +74,7 @@ std::vector<ValueDistribution::Count> ValueDistribution::merged(std::vector<Coun
   return counts;
 }
 
-void ValueDistribution::settle() {
+void ValueDistribution::sort_values() {
   std::ranges::sort(pending_, {}, &Count::key);
   const std::ptrdiff_t middle = counts_.size();
   counts_.insert(counts_.end(), pending_.begin(), pending_.end());
@@ -91,13 +91,13 @@ void ValueDistribution::settle() {
 }
 
 std::vector<ValueDistribution::Bucket> ValueDistribution::buckets() const {
-  ValueDistribution settled = *this;
-  settled.settle();
-  const int dropped = settled.dropped_bits_;
+  ValueDistribution sorted = *this;
+  sorted.sort_values();
+  const int dropped = sorted.dropped_bits_;
   const std::uint64_t half = dropped > 0 ? std::uint64_t{1} << (dropped - 1) : 0;
   std::vector<Bucket> result;
-  result.reserve(settled.counts_.size());
-  for (const Count& each : settled.counts_) {
+  result.reserve(sorted.counts_.size());
+  for (const Count& each : sorted.counts_) {
     result.push_back({number((each.key << dropped) + half), each.count});
   }
   return result;

@@ -23,7 +23,7 @@ LossScale::LossScale(const runfile::TrainConfig& config)
   }
 }
 
-StepStatus LossScale::settle(bool finite) {
+StepStatus LossScale::finish_step(bool finite) {
   if (finite) {
     state_.good_steps += moves_ ? 1 : 0;
     if (state_.good_steps >= window_) {

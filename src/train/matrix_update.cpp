@@ -160,7 +160,7 @@ void MatrixUpdate::update_matrix(std::size_t matrix, const UpdateStep& step,
   }
 }
 
-void MatrixUpdate::settle() {
+void MatrixUpdate::synchronize() {
   updated_.wait(waiting_);
   waiting_.ref().synchronize();
 }

@@ -36,7 +36,7 @@ class MatrixUpdate {
   std::vector<std::size_t> update(std::size_t segment, const UpdateStep& step,
                                   device::StreamRef stream);
   /// Blocks the host until all is where its views show it.
-  void settle();
+  void synchronize();
 
  private:
   /// A piece of the share, its master and states.

@@ -57,7 +57,7 @@ class WalkingRank {
   }
 
   void give_weights(LogicalValues& weights) {
-    runner_.settle_state();
+    runner_.synchronize_state();
     weights.add(runner_.share(), &Piece::master, rank_, stream_);
   }
 
@@ -69,7 +69,7 @@ class WalkingRank {
   }
 
   void begin_with(const StepStart& start, std::int64_t step) {
-    runner_.settle_state();
+    runner_.synchronize_state();
     put_masters(start.weights, model::parameter_table(config_->model), runner_.share(), stream_);
     runner_.loss_scale().restore(start.loss_scale);
     runner_.update_weights_from_masters(stream_, step - start.loss_scale.skipped_steps);

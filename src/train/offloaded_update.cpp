@@ -213,10 +213,10 @@ void OffloadedUpdate::weights_from_masters(const ParameterShard::Run& run, const
   produced_.wait(stream);
 }
 
-void OffloadedUpdate::settle() {
+void OffloadedUpdate::synchronize() {
   host_.ref().synchronize();
   if (tiles_) {
-    tiles_->settle();
+    tiles_->synchronize();
   }
 }
 

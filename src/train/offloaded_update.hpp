@@ -57,11 +57,11 @@ class OffloadedUpdate {
   void update(const parallel::ParameterShard::Run& run, const float* gradient_scale,
               const Update& work, device::StreamRef stream);
   /// Every weight of a run from its master, which `round` does. `stream` waits for them. @pre
-  /// settled, or the run is none of `order`
+  /// synchronized, or the run is none of `order`
   void weights_from_masters(const parallel::ParameterShard::Run& run, const Work& round,
                             device::StreamRef stream);
   /// Brings all state to where its views show it. Blocks the host; between steps.
-  void settle();
+  void synchronize();
 
  private:
   /// Memory that tiles take turns with, so that copying and updating overlap.

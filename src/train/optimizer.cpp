@@ -265,12 +265,12 @@ void Optimizer::update_weights_from_masters(device::StreamRef stream) {
   }
 }
 
-void Optimizer::settle() {
+void Optimizer::synchronize() {
   if (offloaded_) {
-    offloaded_->settle();
+    offloaded_->synchronize();
   }
   if (matrices_) {
-    matrices_->settle();
+    matrices_->synchronize();
   }
 }
 

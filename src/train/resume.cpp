@@ -114,7 +114,7 @@ void examine_fast(const ResumeRequest& request, comm::Communicator& world) {
       request.look(*found);
     }
     // An earlier start that stood still changes neither the fast steps nor what becomes of them.
-    comm::run_on_root(world, [&] { request.store.settle_lease(); });
+    comm::run_on_root(world, [&] { request.store.confirm_lease(); });
     request.store.sweep_leftovers(world);  // what it becomes needs room
   }
 }
@@ -171,7 +171,7 @@ void promote_own(const std::string& origin, std::int64_t after, const ResumeRequ
                  comm::Communicator& world) {
   if (request.fast != nullptr && io::newest_step(request.store.directory(), world) <= after &&
       went_on_from(origin, request.fast->find_newest(world, after))) {
-    comm::run_on_root(world, [&] { request.store.settle_lease(); });
+    comm::run_on_root(world, [&] { request.store.confirm_lease(); });
     request.fast->promote_newest(world, after);
   }
 }

@@ -101,7 +101,7 @@ std::optional<Resumed> RunSaves::resume(const DataFacts& data,
 }
 
 void RunSaves::begin(std::int64_t from) {
-  comm::run_on_root(*world_, [&] { store_.settle_lease(); });
+  comm::run_on_root(*world_, [&] { store_.confirm_lease(); });
   store_.sweep_leftovers(*world_);
   if (fast_) {
     fast_->begin(*world_, from);

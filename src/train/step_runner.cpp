@@ -105,7 +105,7 @@ void StepRunner::run(std::int64_t step, const StepBatches& batches, double lr,
 }
 
 void StepRunner::meet(device::StreamRef stream) {
-  optimizer_.settle();
+  optimizer_.synchronize();
   outer_.meet(stream);
   make_weights(stream);
   met_ = true;
@@ -205,8 +205,8 @@ StepOutcome StepRunner::outcome(device::StreamRef stream) {
   StepOutcome outcome{.loss = targets_ > 0 ? loss_sum / static_cast<double>(targets_) : 0,
                       .grad_norm = static_cast<double>(norm),
                       .loss_scale = scale};
-  outcome.status = loss_scale_.settle(std::isfinite(norm));
-  hooks_.settle(outcome.status == StepStatus::applied);
+  outcome.status = loss_scale_.finish_step(std::isfinite(norm));
+  hooks_.finish_step(outcome.status == StepStatus::applied);
   return outcome;
 }
 

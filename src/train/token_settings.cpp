@@ -128,7 +128,7 @@ bool is_derived(const EffectiveConfig& effective, const char* key) {
   return origin != effective.origins.end() && origin->second.source == Origin::Source::derived;
 }
 
-void settle_vocab(EffectiveConfig& effective, const Makers& makers) {
+void resolve_vocab(EffectiveConfig& effective, const Makers& makers) {
   const auto largest = std::ranges::max_element(makers.known, {}, &TokenMaker::vocab);
   const std::int64_t rounded =
       (largest->vocab + vocab_multiple - 1) / vocab_multiple * vocab_multiple;
@@ -163,7 +163,7 @@ void settle_vocab(EffectiveConfig& effective, const Makers& makers) {
   }
 }
 
-void settle_tokenizer(EffectiveConfig& effective, const Makers& makers) {
+void resolve_tokenizer(EffectiveConfig& effective, const Makers& makers) {
   std::string& tokenizer = effective.config.data.tokenizer;
   const TokenMaker& first = makers.known.front();
   if (is_default(effective, tokenizer_key)) {
@@ -249,8 +249,8 @@ EffectiveConfig with_token_settings(EffectiveConfig effective) {
   const Makers makers = makers_of(effective.config.data);
   if (!makers.known.empty()) {
     compare_files(effective, makers);
-    settle_vocab(effective, makers);
-    settle_tokenizer(effective, makers);
+    resolve_vocab(effective, makers);
+    resolve_tokenizer(effective, makers);
   }
   note_files_without_record(effective, makers);
   return effective;

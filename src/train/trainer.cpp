@@ -262,7 +262,7 @@ io::SaveRequest Trainer::save_request(bool may_arrive) {
     runner_.keep_state_until(state_.begin_fetch(stream_));
   } else {
     stream_.ref().synchronize();
-    runner_.settle_state();
+    runner_.synchronize_state();
     state_.fetch(stream_);
   }
   check_weights();

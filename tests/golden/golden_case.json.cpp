@@ -19,7 +19,7 @@ model::RopeScaling read_scaling(const json& scaling) {
   model::RopeScaling result;
   const std::string kind = scaling.at("kind");
   result.kind =
-      kind == "llama3" ? model::RopeScaling::Kind::llama3 : model::RopeScaling::Kind::linear;
+      kind == "llama3" ? model::RopeScaling::Kind::by_wavelength : model::RopeScaling::Kind::linear;
   result.factor = scaling.at("factor");
   result.low_freq_factor = scaling.value("low_freq_factor", result.low_freq_factor);
   result.high_freq_factor = scaling.value("high_freq_factor", result.high_freq_factor);

@@ -101,7 +101,7 @@ HangDiagnosis collective_mismatch(const WorldState& world, const std::set<int>& 
   return verdict;
 }
 
-std::optional<HangDiagnosis> judge_histories(const WorldState& world) {
+std::optional<HangDiagnosis> analyse_histories(const WorldState& world) {
   for (const auto& [id, group] : world.groups) {
     std::set<std::uint64_t> places;
     for (const int rank : group.world_ranks) {
@@ -130,7 +130,7 @@ std::optional<HangDiagnosis> judge_histories(const WorldState& world) {
   return std::nullopt;
 }
 
-std::optional<HangDiagnosis> judge_branches(const WorldState& world) {
+std::optional<HangDiagnosis> analyse_branches(const WorldState& world) {
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::set<int>> in_call;
   for (int rank = 0; rank < std::ssize(world.ranks); ++rank) {
     const Beat* const beat = world.beat_of(rank);

@@ -82,7 +82,7 @@ std::set<std::string> ended_hosts(const WorldState& world) {
   return ended.size() < hosts.size() ? ended : std::set<std::string>{};
 }
 
-std::optional<HangDiagnosis> judge_ends(const WorldState& world) {
+std::optional<HangDiagnosis> analyse_ends(const WorldState& world) {
   const bool some = std::ranges::any_of(world.ranks, &RankState::has_ended);
   const std::set<std::string> hosts = some ? ended_hosts(world) : std::set<std::string>{};
   HangDiagnosis verdict{.kind = hosts.empty() ? Kind::ended : Kind::host_ended};
@@ -101,7 +101,8 @@ std::optional<HangDiagnosis> judge_ends(const WorldState& world) {
   return verdict.suspects.empty() ? std::nullopt : std::optional(verdict);
 }
 
-std::optional<HangDiagnosis> judge_silence(const WorldState& world, const WatchdogLimits& limits) {
+std::optional<HangDiagnosis> analyse_silence(const WorldState& world,
+                                             const WatchdogLimits& limits) {
   HangDiagnosis verdict{.kind = Kind::unreachable};
   for (int rank = 0; rank < std::ssize(world.ranks); ++rank) {
     const RankState& state = world.ranks[rank];
@@ -129,7 +130,7 @@ bool has_fault(const WorldState& world) {
 
 /// Connections break for those that are connected, and whoever broke them says nothing. Late enough
 /// that an ended rank, or a silent one, is known.
-std::optional<HangDiagnosis> judge_faults(const WorldState& world) {
+std::optional<HangDiagnosis> analyse_faults(const WorldState& world) {
   constexpr double for_others_to_show_s = 8;
   constexpr double silent_for_it_s = 5;
   HangDiagnosis silent{.kind = Kind::unreachable};
@@ -174,7 +175,8 @@ std::optional<int> latest(const WorldState& world, const WatchdogLimits& limits)
   return found;
 }
 
-std::optional<HangDiagnosis> judge_lateness(const WorldState& world, const WatchdogLimits& limits) {
+std::optional<HangDiagnosis> analyse_lateness(const WorldState& world,
+                                              const WatchdogLimits& limits) {
   const auto start = latest(world, limits);
   if (!start) {
     return std::nullopt;
@@ -213,12 +215,12 @@ std::optional<HangDiagnosis> judge_lateness(const WorldState& world, const Watch
 }
 
 /// By what ranks are in, as long as nothing is broken.
-std::optional<HangDiagnosis> judge_calls(const WorldState& world, const WatchdogLimits& limits) {
-  auto verdict = judge_branches(world);
+std::optional<HangDiagnosis> analyse_calls(const WorldState& world, const WatchdogLimits& limits) {
+  auto verdict = analyse_branches(world);
   if (!verdict) {
-    verdict = judge_histories(world);
+    verdict = analyse_histories(world);
   }
-  return verdict ? verdict : judge_lateness(world, limits);
+  return verdict ? verdict : analyse_lateness(world, limits);
 }
 
 std::vector<int> who_waits(const WorldState& world, const HangDiagnosis& verdict) {
@@ -254,14 +256,14 @@ std::vector<std::string> HangDiagnosis::bad_hosts() const {
 }
 
 std::optional<HangDiagnosis> analyse_hang(const WorldState& world, const WatchdogLimits& limits) {
-  auto verdict = judge_ends(world);
+  auto verdict = analyse_ends(world);
   if (!verdict) {
-    verdict = judge_silence(world, limits);
+    verdict = analyse_silence(world, limits);
   }
   if (!verdict && has_fault(world)) {
-    verdict = judge_faults(world);
+    verdict = analyse_faults(world);
   } else if (!verdict) {
-    verdict = judge_calls(world, limits);
+    verdict = analyse_calls(world, limits);
   }
   if (verdict) {
     verdict->waiting = who_waits(world, *verdict);

@@ -23,7 +23,7 @@ namespace fourfold::comm {
 ///   reductions and broadcasts) other bytes, have taken different branches.
 /// - The same where such calls got through to each other: every so many calls, ranks compare what
 ///   they have called on a communicator. Those that differ from most are named; all, if no most is.
-/// - A rank that has blocked in one call for limits.deadline_s waits for somebody. The judge goes
+/// - A rank that has blocked in one call for limits.deadline_s waits for somebody. The server goes
 ///   along who waits for whom (of a collective: its ranks that have not called it, or, where all
 ///   have, those whose devices are in another call; of a message: the peer) to ranks that wait for
 ///   nobody. If there are none, ranks wait for each other in

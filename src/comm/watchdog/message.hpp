@@ -33,7 +33,7 @@ struct NewGroup {
 struct Bye {
   bool ends_all = false;
 };
-/// The judge has decided: tell all you know, then wait for End.
+/// The server has decided: tell all you know, then wait for End.
 struct Tell {};
 /// The answer: its last calls, oldest first, and where its main thread is.
 struct Told {

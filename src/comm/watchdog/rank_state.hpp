@@ -48,7 +48,7 @@ struct ToldGroup {
   std::vector<int> world_ranks;
 };
 
-/// A rank as the judge sees it.
+/// A rank as the server sees it.
 struct RankState {
   std::string host = {};
   long pid = 0;

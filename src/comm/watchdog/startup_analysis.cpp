@@ -175,7 +175,7 @@ std::vector<std::string> nodes_of_ranks(const std::vector<std::string>& nodes,
   return by_rank;
 }
 
-HangDiagnosis judge_start(const StartState& start) {
+HangDiagnosis analyse_start(const StartState& start) {
   const std::vector<std::string> hosts = hosts_of(start);
   HangDiagnosis verdict{.kind = HangDiagnosis::Kind::not_started};
   for (int rank = 0; rank < start.ranks; ++rank) {

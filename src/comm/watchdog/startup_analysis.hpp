@@ -44,7 +44,7 @@ std::vector<std::string> nodes_of_ranks(const std::vector<std::string>& nodes,
 /// Who has not come. A pure function. Where a missing rank runs, a waiting rank of the same host
 /// tells, else `nodes`; not where a waiting rank knows its neighbours to be others than `nodes`
 /// says. Nobody is named if all wait, nor of a single rank.
-HangDiagnosis judge_start(const StartState& start);
+HangDiagnosis analyse_start(const StartState& start);
 
 /// The same for the report: hosts and processes, as far as they are known.
 WorldState world_of(const StartState& start);

@@ -68,7 +68,7 @@ double meeting_s(double limit_s) {
   return std::clamp(limit_s / 4, 3.0, 75.0);
 }
 /// For on_hang.
-constexpr double to_judge_s = 30;
+constexpr double to_analyse_s = 30;
 
 }  // namespace
 
@@ -83,8 +83,8 @@ struct StartupWatchdog::Impl {
   bool comes_to_limit();
   void watch();
   void meet();
-  void wait_for_judge();
-  void judge_alone(const std::string& why);
+  void wait_for_diagnosis();
+  void diagnose_alone(const std::string& why);
   StartState state() const;
   bool claim();
   [[noreturn]] void execute(const HangDiagnosis& verdict, const StartState& start) const;
@@ -94,10 +94,10 @@ struct StartupWatchdog::Impl {
   StartMeeting meeting;
   std::mutex mutex;
   std::condition_variable wake;
-  bool is_over = false;    ///< MPI_Init has returned
-  bool is_judged = false;  ///< too late: this process ends
-  bool has_left = false;   ///< the thread has
-  int stop_signal = 0;     ///< that came, of the thread
+  bool is_over = false;       ///< MPI_Init has returned
+  bool is_diagnosed = false;  ///< too late: this process ends
+  bool has_left = false;      ///< the thread has
+  int stop_signal = 0;        ///< that came, of the thread
   std::chrono::milliseconds told_for{0};
   std::thread thread;
 };
@@ -144,8 +144,8 @@ bool StartupWatchdog::Impl::comes_to_limit() {
 /// From here on MPI_Init returns to a process that ends. @return false: it has returned before
 bool StartupWatchdog::Impl::claim() {
   const std::scoped_lock lock(mutex);
-  is_judged = !is_over;
-  return is_judged;
+  is_diagnosed = !is_over;
+  return is_diagnosed;
 }
 
 void StartupWatchdog::Impl::watch() {
@@ -153,9 +153,9 @@ void StartupWatchdog::Impl::watch() {
     return;
   }
   if (launch.size == 1) {
-    judge_alone("");
+    diagnose_alone("");
   } else if (options.folder.empty()) {
-    judge_alone("ranks have no folder to meet in");
+    diagnose_alone("ranks have no folder to meet in");
   } else {
     meet();
     meeting.leave();
@@ -164,26 +164,26 @@ void StartupWatchdog::Impl::watch() {
 
 void StartupWatchdog::Impl::meet() {
   if (!meeting.join({own_host(), ::getpid(), ranks_beside(variable, launch)})) {
-    judge_alone(fmt::format("{} cannot be written", meeting.folder().string()));
+    diagnose_alone(fmt::format("{} cannot be written", meeting.folder().string()));
     return;
   }
   if (!lives_for(meeting_s(options.limit_s))) {
     return;
   }
   if (meeting.has_come_below(options.limit_s)) {
-    wait_for_judge();
+    wait_for_diagnosis();
     return;
   }
   const StartState start = state();
   if (!start.waiting.contains(launch.rank)) {
-    wait_for_judge();  // who has ended the meeting has told, and the launcher ends all soon
+    wait_for_diagnosis();  // who has ended the meeting has told, and the launcher ends all soon
   } else if (claim()) {
-    execute(judge_start(start), start);
+    execute(analyse_start(start), start);
   }
 }
 
-void StartupWatchdog::Impl::wait_for_judge() {
-  if (lives_for(meeting_s(options.limit_s) + to_judge_s) && claim()) {
+void StartupWatchdog::Impl::wait_for_diagnosis() {
+  if (lives_for(meeting_s(options.limit_s) + to_analyse_s) && claim()) {
     log::write_stderr(error_text(format_message(
         "MPI_Init has not come back to rank {} within {:g} s, and the lowest rank that "
         "waits there has not said who is missing",
@@ -194,9 +194,9 @@ void StartupWatchdog::Impl::wait_for_judge() {
 }
 
 /// Of ranks that cannot meet the first one speaks: the launcher ends the others then.
-void StartupWatchdog::Impl::judge_alone(const std::string& why) {
+void StartupWatchdog::Impl::diagnose_alone(const std::string& why) {
   StartState start{.ranks = 1, .limit_s = options.limit_s};
-  HangDiagnosis verdict = judge_start(start);
+  HangDiagnosis verdict = analyse_start(start);
   if (!why.empty()) {
     verdict.reason = fmt::format(
         "MPI_Init has not come back to rank {} within {:g} s (who is missing is not "
@@ -259,10 +259,10 @@ StartupWatchdog::~StartupWatchdog() {
   std::unique_lock lock(impl_->mutex);
   impl_->is_over = true;
   impl_->wake.notify_all();
-  const bool is_judged = impl_->is_judged;
+  const bool is_diagnosed = impl_->is_diagnosed;
   const bool leaves = impl_->wake.wait_for(lock, to_leave, [this] { return impl_->has_left; });
   lock.unlock();
-  if (leaves || is_judged) {
+  if (leaves || is_diagnosed) {
     impl_->thread.join();
   } else {
     impl_->thread.detach();  // it asks a file system that does not answer

@@ -27,14 +27,14 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-/// Where a judge is heard.
+/// Where a server is heard.
 struct Seat {
   int rank = 0;
   std::string host;
   std::uint16_t port = 0;
 };
 
-/// The rank that judges when rank 0 cannot: on another machine, if there is one.
+/// The rank that diagnoses when rank 0 cannot: on another machine, if there is one.
 int deputy_of(const std::vector<std::string>& hosts) {
   const auto other = std::find_if(hosts.begin(), hosts.end(),
                                   [&](const std::string& host) { return host != hosts.front(); });
@@ -74,12 +74,12 @@ struct Watchdog::Impl {
   ~Impl();
 
   void speak();  ///< the thread that tells of this rank
-  void connect(std::size_t judge);
-  void tell_groups(const FlightSnapshot& snapshot, LineConnection& judge, std::size_t& told) const;
-  void obey(LineConnection& judge, bool is_own);
+  void connect(std::size_t server);
+  void tell_groups(const FlightSnapshot& snapshot, LineConnection& server, std::size_t& told) const;
+  void obey(LineConnection& server, bool is_own);
   void say_bye(bool ends_all) noexcept;
 
-  void sit();  ///< the thread that judges
+  void sit();  ///< the thread that diagnoses
   void name_the_silent(const WorldState& state);
   void name_the_unheard(const WorldState& state) const;
   [[noreturn]] void execute(const HangDiagnosis& verdict, const WorldState& state);
@@ -95,14 +95,14 @@ struct Watchdog::Impl {
   std::unique_ptr<WatchdogServer> watchdog_server;
   std::atomic<bool> is_over{false};
   std::mutex speaking;  ///< the connections
-  std::vector<std::optional<LineConnection>> judges;
+  std::vector<std::optional<LineConnection>> servers;
   std::vector<std::size_t> told_groups;
   std::vector<Clock::time_point> tried;
-  std::optional<Clock::time_point> judged;  ///< a judge has asked: it will end all soon
+  std::optional<Clock::time_point> diagnosed;  ///< a server has asked: it will end all soon
   bool is_leaving = false;
   std::vector<bool> is_named;  ///< ranks of which a warning was given
   std::thread peer;
-  std::thread judge_thread;
+  std::thread server_thread;
 };
 
 Watchdog::Impl::Impl(Communicator& world, const std::string& its_host, WatchdogOptions its_options)
@@ -115,16 +115,16 @@ Watchdog::Impl::Impl(Communicator& world, const std::string& its_host, WatchdogO
   FOURFOLD_EXPECT(recorder != nullptr && ranks > 1);
   secret = broadcast_text(world, rank == 0 ? new_secret() : std::string(), 0);
   const std::vector<std::string> hosts = all_gather_text(world, host);
-  for (const int judge : {0, deputy_of(hosts)}) {
-    if (rank == judge) {
+  for (const int server : {0, deputy_of(hosts)}) {
+    if (rank == server) {
       allow_files(ranks + static_cast<int>(WatchdogServer::most_strangers));
       watchdog_server = std::make_unique<WatchdogServer>(ranks, secret);
     }
-    const std::int64_t port = rank == judge ? watchdog_server->port() : 0;
-    seats.push_back({judge, hosts[judge],
+    const std::int64_t port = rank == server ? watchdog_server->port() : 0;
+    seats.push_back({server, hosts[server],
                      static_cast<std::uint16_t>(all_reduce_scalar(world, port, ReduceOp::max))});
   }
-  judges.resize(seats.size());
+  servers.resize(seats.size());
   told_groups.resize(seats.size());
   tried.resize(seats.size());
   peer = std::thread([this] {
@@ -132,7 +132,7 @@ Watchdog::Impl::Impl(Communicator& world, const std::string& its_host, WatchdogO
     speak();
   });
   if (watchdog_server) {
-    judge_thread = std::thread([this] {
+    server_thread = std::thread([this] {
       log::set_thread_rank(rank, ranks);
       sit();
     });
@@ -143,47 +143,47 @@ Watchdog::Impl::~Impl() {
   say_bye(false);
   is_over = true;
   peer.join();
-  if (judge_thread.joinable()) {
-    judge_thread.join();
+  if (server_thread.joinable()) {
+    server_thread.join();
   }
 }
 
-void Watchdog::Impl::connect(std::size_t judge) {
+void Watchdog::Impl::connect(std::size_t server) {
   constexpr auto between_tries = 1s;
-  if ((judges[judge] && !judges[judge]->is_closed()) ||
-      Clock::now() - tried[judge] < between_tries) {
+  if ((servers[server] && !servers[server]->is_closed()) ||
+      Clock::now() - tried[server] < between_tries) {
     return;
   }
-  tried[judge] = Clock::now();
-  const Seat& seat = seats[judge];
+  tried[server] = Clock::now();
+  const Seat& seat = seats[server];
   // A machine's name may lead to another of its addresses than the one it listens on: not here.
-  judges[judge] =
+  servers[server] =
       LineConnection::open(seat.host == host ? "localhost" : seat.host, seat.port, 1000);
-  told_groups[judge] = 0;
-  if (judges[judge]) {
-    judges[judge]->send(opening_of(secret) + line_of(Hello{rank, host, ::getpid()}));
+  told_groups[server] = 0;
+  if (servers[server]) {
+    servers[server]->send(opening_of(secret) + line_of(Hello{rank, host, ::getpid()}));
   }
 }
 
-void Watchdog::Impl::tell_groups(const FlightSnapshot& snapshot, LineConnection& judge,
+void Watchdog::Impl::tell_groups(const FlightSnapshot& snapshot, LineConnection& server,
                                  std::size_t& told) const {
   for (; told < snapshot.groups.size(); ++told) {
     const RecordedGroup& group = snapshot.groups[told];
     if (std::ranges::min(group.world_ranks) == rank) {
-      judge.send(line_of(NewGroup{group.id, {group.name, group.world_ranks}}));
+      server.send(line_of(NewGroup{group.id, {group.name, group.world_ranks}}));
     }
   }
 }
 
-void Watchdog::Impl::obey(LineConnection& judge, bool is_own) {
-  while (const auto line = judge.next()) {
+void Watchdog::Impl::obey(LineConnection& server, bool is_own) {
+  while (const auto line = server.next()) {
     const auto message = message_of(*line);
     if (!message) {
       continue;
     }
     if (std::holds_alternative<Tell>(*message)) {
-      judged = Clock::now();
-      judge.send(line_of(Told{calls_of(recorder->snapshot()), stack.read()}));
+      diagnosed = Clock::now();
+      server.send(line_of(Told{calls_of(recorder->snapshot()), stack.read()}));
     } else if (const auto* const end = std::get_if<End>(&*message); end != nullptr && !is_own) {
       end_process(end->code);
     }
@@ -193,30 +193,30 @@ void Watchdog::Impl::obey(LineConnection& judge, bool is_own) {
 void Watchdog::Impl::speak() {
   constexpr auto between_beats = 1s;
   constexpr auto pause = 100ms;
-  constexpr auto for_judges_to_end_it = 15s;
+  constexpr auto for_servers_to_end_it = 15s;
   Clock::time_point spoken{};
   while (!is_over) {
     {
       const std::scoped_lock lock(speaking);
       const bool is_time = Clock::now() - spoken >= between_beats;
       const FlightSnapshot snapshot = is_time ? recorder->snapshot() : FlightSnapshot{};
-      for (std::size_t judge = 0; judge < seats.size() && !is_leaving; ++judge) {
-        connect(judge);
-        if (!judges[judge]) {
+      for (std::size_t server = 0; server < seats.size() && !is_leaving; ++server) {
+        connect(server);
+        if (!servers[server]) {
           continue;
         }
         if (is_time) {
-          tell_groups(snapshot, *judges[judge], told_groups[judge]);
-          judges[judge]->send(line_of(beat_of(snapshot)));
+          tell_groups(snapshot, *servers[server], told_groups[server]);
+          servers[server]->send(line_of(beat_of(snapshot)));
         }
-        judges[judge]->move();
-        obey(*judges[judge], seats[judge].rank == rank);
-        judges[judge]->move();
+        servers[server]->move();
+        obey(*servers[server], seats[server].rank == rank);
+        servers[server]->move();
       }
       spoken = is_time ? Clock::now() : spoken;
     }
-    if (judged && Clock::now() - *judged > for_judges_to_end_it) {
-      end_process(static_cast<int>(ExitCode::hang));  // the judge itself has gone meanwhile
+    if (diagnosed && Clock::now() - *diagnosed > for_servers_to_end_it) {
+      end_process(static_cast<int>(ExitCode::hang));  // the server itself has gone meanwhile
     }
     std::this_thread::sleep_for(pause);
   }
@@ -226,10 +226,10 @@ void Watchdog::Impl::say_bye(bool ends_all) noexcept {
   try {
     const std::scoped_lock lock(speaking);
     is_leaving = true;
-    for (auto& judge : judges) {
-      if (judge) {
-        judge->send(line_of(Bye{ends_all}));
-        judge->move();
+    for (auto& server : servers) {
+      if (server) {
+        server->send(line_of(Bye{ends_all}));
+        server->move();
       }
     }
   } catch (const std::exception&) {  // out of memory, at the end
@@ -252,7 +252,7 @@ void Watchdog::Impl::name_the_silent(const WorldState& state) {
   }
 }
 
-/// Ranks that never came to the judge: it knows nothing of them, good or bad.
+/// Ranks that never came to the server: it knows nothing of them, good or bad.
 void Watchdog::Impl::name_the_unheard(const WorldState& state) const {
   std::vector<int> unheard;
   for (int other = 0; other < ranks; ++other) {
@@ -276,7 +276,7 @@ void Watchdog::Impl::sit() {
   constexpr auto to_be_heard = 30s;
   const Clock::time_point began = Clock::now();
   bool is_end_told = false;
-  bool are_told_of = rank != 0;  // which the chief judge alone tells
+  bool are_told_of = rank != 0;  // which the first server alone tells
   Clock::time_point looked = began;
   int times = 0;  // one look may fall between two words of a rank
   while (!is_over) {

@@ -17,7 +17,7 @@ using Seconds = std::chrono::duration<double>;
 /// A rank whose connection broke may come back on another.
 constexpr std::chrono::seconds to_come_back{3};
 constexpr std::chrono::seconds to_introduce_oneself{10};
-/// A judge that was itself stopped for so long knows nothing of the others.
+/// A server that was itself stopped for so long knows nothing of the others.
 constexpr std::chrono::seconds own_absence{3};
 /// Strangers are looked at so often and no more, however many knock: ranks are heard in between,
 /// and a flood takes a small part of a processor. As many are received then as are held: each has

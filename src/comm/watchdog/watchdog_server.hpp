@@ -17,10 +17,10 @@
 
 namespace fourfold::comm {
 
-/// Where a judge hears all ranks: their connections, and what they have said. Driven by one thread,
-/// which calls listen() again and again. Its port is open to all who reach the machine: who does
-/// not begin with the run's secret is not listened to, and whatever such strangers do, a bounded
-/// part of the time, of the memory and of the connections goes to them.
+/// Where a server hears all ranks: their connections, and what they have said. Driven by one
+/// thread, which calls listen() again and again. Its port is open to all who reach the machine: who
+/// does not begin with the run's secret is not listened to, and whatever such strangers do, a
+/// bounded part of the time, of the memory and of the connections goes to them.
 class WatchdogServer {
  public:
   using Clock = std::chrono::steady_clock;

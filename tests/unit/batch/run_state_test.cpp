@@ -42,7 +42,7 @@ RunTraces running() {
 }  // namespace
 
 TEST_CASE("an empty directory is a run that has not started", "[run_state]") {
-  const RunVerdict verdict = judge_run({}, 5000);
+  const RunVerdict verdict = state_of_run({}, 5000);
   CHECK(verdict.state == RunState::none);
   CHECK_FALSE(is_over(verdict.state));
   CHECK(name(verdict.state) == "none");
@@ -52,90 +52,90 @@ TEST_CASE("exit.json knows how a run ended", "[run_state]") {
   RunTraces traces = running();
   traces.running_since_unix_s.reset();
   traces.exit = ExitStatus{.code = ExitCode::stopped_saved, .reason = "saved"};
-  CHECK(judge_run(traces, 1201).state == RunState::stopped);
-  CHECK(judge_run(traces, 1201).retry);
+  CHECK(state_of_run(traces, 1201).state == RunState::stopped);
+  CHECK(state_of_run(traces, 1201).retry);
   traces.exit->hold = true;
-  CHECK_FALSE(judge_run(traces, 1201).retry);
+  CHECK_FALSE(state_of_run(traces, 1201).retry);
   traces.exit = ExitStatus{.code = ExitCode::hang, .reason = "hang: rank 3"};
-  const RunVerdict hang = judge_run(traces, 1201);
+  const RunVerdict hang = state_of_run(traces, 1201);
   CHECK(hang.state == RunState::failed);
   CHECK(hang.code == ExitCode::hang);
   CHECK(hang.reason == "hang: rank 3");
   traces.exit->code = ExitCode::finished;
-  CHECK(judge_run(traces, 1201).state == RunState::finished);
+  CHECK(state_of_run(traces, 1201).state == RunState::finished);
   CHECK(is_over(RunState::finished));
 }
 
 TEST_CASE("a run that speaks runs, one that does not may be dead", "[run_state]") {
   RunTraces traces = running();
-  CHECK(judge_run(traces, 1200).state == RunState::running);
-  CHECK(judge_run(traces, 1260).state == RunState::running);
-  CHECK(judge_run(traces, 1261).state == RunState::silent);
-  CHECK(judge_run(traces, 1100).state == RunState::running);  // its clock is ahead of ours
+  CHECK(state_of_run(traces, 1200).state == RunState::running);
+  CHECK(state_of_run(traces, 1260).state == RunState::running);
+  CHECK(state_of_run(traces, 1261).state == RunState::silent);
+  CHECK(state_of_run(traces, 1100).state == RunState::running);  // its clock is ahead of ours
   traces.status->step_s = 20;
-  CHECK(judge_run(traces, 1400).state == RunState::running);
-  CHECK(judge_run(traces, 1401).state == RunState::silent);
+  CHECK(state_of_run(traces, 1400).state == RunState::running);
+  CHECK(state_of_run(traces, 1401).state == RunState::silent);
   traces.longest_silence_s = 200;  // its evaluations and saves take as long
-  CHECK(judge_run(traces, 1800).state == RunState::running);
-  CHECK(judge_run(traces, 1801).state == RunState::silent);
+  CHECK(state_of_run(traces, 1800).state == RunState::running);
+  CHECK(state_of_run(traces, 1801).state == RunState::silent);
   traces.longest_silence_s = 1e9;  // it was suspended
-  CHECK(judge_run(traces, 4801).state == RunState::silent);
+  CHECK(state_of_run(traces, 4801).state == RunState::silent);
 }
 
 TEST_CASE("before its first step a start has ten minutes", "[run_state]") {
   RunTraces traces{.last = began(1000, 1000)};  // the job has begun, fourfold not yet
-  CHECK(judge_run(traces, 1600).state == RunState::starting);
-  CHECK(judge_run(traces, 1601).state == RunState::silent);
+  CHECK(state_of_run(traces, 1600).state == RunState::starting);
+  CHECK(state_of_run(traces, 1601).state == RunState::silent);
   traces.running_since_unix_s = 1030;
-  CHECK(judge_run(traces, 1630).state == RunState::starting);
+  CHECK(state_of_run(traces, 1630).state == RunState::starting);
   traces.status = at_step(7, 900);  // of the job before
-  CHECK(judge_run(traces, 1200).state == RunState::starting);
+  CHECK(state_of_run(traces, 1200).state == RunState::starting);
   traces.status->ended = true;
-  CHECK(judge_run(traces, 1200).state == RunState::starting);
+  CHECK(state_of_run(traces, 1200).state == RunState::starting);
   traces.status = at_step(7, 1100);
   traces.status->loss.reset();
-  CHECK(judge_run(traces, 1200).state == RunState::starting);
+  CHECK(state_of_run(traces, 1200).state == RunState::starting);
   traces.status->loss = 3;
-  CHECK(judge_run(traces, 1130).state == RunState::running);
+  CHECK(state_of_run(traces, 1130).state == RunState::running);
 }
 
 TEST_CASE("the batch script's word counts for a run that was killed without one", "[run_state]") {
   RunTraces traces = running();
   traces.last = ended(began(990, 1300), ExitCode::node_fault);
-  const RunVerdict killed = judge_run(traces, 9000);
+  const RunVerdict killed = state_of_run(traces, 9000);
   CHECK(killed.state == RunState::failed);
   CHECK(killed.code == ExitCode::node_fault);
   CHECK(killed.retry);
   traces.running_since_unix_s = 1400;  // but somebody has started it since
-  CHECK(judge_run(traces, 1500).state == RunState::starting);
-  CHECK(judge_run(traces, 9000).state == RunState::silent);
+  CHECK(state_of_run(traces, 1500).state == RunState::starting);
+  CHECK(state_of_run(traces, 9000).state == RunState::silent);
 }
 
 TEST_CASE("without exit.json the other files tell the end", "[run_state]") {
-  CHECK(judge_run({.finished_file = true}, 9000).state == RunState::finished);
+  CHECK(state_of_run({.finished_file = true}, 9000).state == RunState::finished);
   RunTraces traces{.status = at_step(7, 1200)};
-  CHECK(judge_run(traces, 1230).state == RunState::running);
-  CHECK(judge_run(traces, 9000).state == RunState::silent);
+  CHECK(state_of_run(traces, 1230).state == RunState::running);
+  CHECK(state_of_run(traces, 9000).state == RunState::silent);
   traces.status->ended = true;
   traces.status->code = ExitCode::stopped_saved;
-  CHECK(judge_run(traces, 9000).state == RunState::stopped);
+  CHECK(state_of_run(traces, 9000).state == RunState::stopped);
   traces.status->code.reset();
-  CHECK(judge_run(traces, 9000).state == RunState::failed);
+  CHECK(state_of_run(traces, 9000).state == RunState::failed);
   // FINISHED of an earlier target, and it runs again.
   RunTraces again = running();
   again.finished_file = true;
-  CHECK(judge_run(again, 1210).state == RunState::running);
+  CHECK(state_of_run(again, 1210).state == RunState::running);
 }
 
 TEST_CASE("a start that has told nothing yet is not the attempt before it", "[run_state]") {
   RunTraces traces = running();
   traces.last->trained = true;
-  CHECK(judge_run(traces, 1210).newest_goes_on);
-  CHECK_FALSE(judge_run(traces, 9000).newest_goes_on);  // silent
-  traces.running_since_unix_s = 1205;                   // killed at 1200, started again
-  const RunVerdict again = judge_run(traces, 1210);
+  CHECK(state_of_run(traces, 1210).newest_goes_on);
+  CHECK_FALSE(state_of_run(traces, 9000).newest_goes_on);  // silent
+  traces.running_since_unix_s = 1205;                      // killed at 1200, started again
+  const RunVerdict again = state_of_run(traces, 1210);
   CHECK(again.state == RunState::starting);
   CHECK_FALSE(again.newest_goes_on);
   traces.last = began(1203, 1203);  // by a job
-  CHECK(judge_run(traces, 1210).newest_goes_on);
+  CHECK(state_of_run(traces, 1210).newest_goes_on);
 }

@@ -78,7 +78,7 @@ const WatchdogLimits limits{.deadline_s = 10, .silence_s = 5};
 
 }  // namespace
 
-TEST_CASE("a run that goes on is not judged", "[judge]") {
+TEST_CASE("a run that goes on is not diagnosed", "[server]") {
   WorldState world = four_ranks();
   CHECK_FALSE(analyse_hang(world, limits));
   for (int rank = 0; rank < 3; ++rank) {
@@ -93,7 +93,7 @@ TEST_CASE("a run that goes on is not judged", "[judge]") {
   CHECK_FALSE(analyse_hang(world, limits));
 }
 
-TEST_CASE("who does not come to a collective is named with those who wait", "[judge]") {
+TEST_CASE("who does not come to a collective is named with those who wait", "[server]") {
   WorldState world = four_ranks();
   for (const int rank : {0, 1, 3}) {
     block(world, rank, world_call(Operation::all_reduce, rank == 1 ? 10.5 : 3));
@@ -110,7 +110,7 @@ TEST_CASE("who does not come to a collective is named with those who wait", "[ju
   CHECK(says(verdict, "ranks 0-1, 3 wait in all_reduce #5 of 'world' (8 bytes, step.cpp:7)"));
 }
 
-TEST_CASE("who waits for whom is followed to its end", "[judge]") {
+TEST_CASE("who waits for whom is followed to its end", "[server]") {
   // 3 waits for a message of 2, which waits for one of 1, which waits in tp for 0, which computes.
   WorldState world = four_ranks();
   block(world, 3, message(Operation::recv, 1, 20));
@@ -123,7 +123,7 @@ TEST_CASE("who waits for whom is followed to its end", "[judge]") {
   CHECK(says(verdict, "rank 3 waits in recv #1 of 'pp', from rank 2 (64 bytes"));
 }
 
-TEST_CASE("a machine of which no rank is left is to blame, not its ranks", "[judge]") {
+TEST_CASE("a machine of which no rank is left is to blame, not its ranks", "[server]") {
   WorldState world = four_ranks();
   world.ranks[3].is_away = world.ranks[3].has_ended = true;
   CHECK(analyse_hang(world, limits)->kind == Kind::ended);  // rank 2 beside it lives
@@ -148,13 +148,13 @@ TEST_CASE("a machine of which no rank is left is to blame, not its ranks", "[jud
   CHECK(analyse_hang(world, limits)->kind == Kind::ended);
 }
 
-TEST_CASE("several may be late", "[judge]") {
+TEST_CASE("several may be late", "[server]") {
   WorldState world = four_ranks();
   block(world, 0, world_call(Operation::barrier, 11));
   CHECK(suspects(analyse_hang(world, limits)) == std::vector{1, 2, 3});
 }
 
-TEST_CASE("a rank in another call of the same number has taken another branch", "[judge]") {
+TEST_CASE("a rank in another call of the same number has taken another branch", "[server]") {
   WorldState world = four_ranks();
   for (int rank = 0; rank < 4; ++rank) {
     block(world, rank, world_call(rank == 1 ? Operation::barrier : Operation::all_reduce, 0.1));
@@ -176,7 +176,7 @@ TEST_CASE("a rank in another call of the same number has taken another branch", 
   CHECK_FALSE(analyse_hang(world, limits));
 }
 
-TEST_CASE("calls that were not the same are found when they got through", "[judge]") {
+TEST_CASE("calls that were not the same are found when they got through", "[server]") {
   WorldState world = four_ranks();
   const auto tell = [&](int rank, CallsDigest before, CallsDigest now) {
     world.ranks[static_cast<std::size_t>(rank)].beat->collectives[world_id] = {70, {{before, now}}};
@@ -198,7 +198,7 @@ TEST_CASE("calls that were not the same are found when they got through", "[judg
   CHECK(suspects(analyse_hang(world, limits)) == std::vector{0, 1});
 }
 
-TEST_CASE("ranks that wait for each other on different communicators", "[judge]") {
+TEST_CASE("ranks that wait for each other on different communicators", "[server]") {
   WorldState world = four_ranks();
   for (const int rank : {0, 2, 3}) {
     block(world, rank, world_call(Operation::all_reduce, 11));
@@ -212,7 +212,7 @@ TEST_CASE("ranks that wait for each other on different communicators", "[judge]"
   CHECK(verdict->waiting == std::vector{0, 2, 3});
 }
 
-TEST_CASE("all have come and nothing happens", "[judge]") {
+TEST_CASE("all have come and nothing happens", "[server]") {
   WorldState world = four_ranks();
   for (int rank = 0; rank < 4; ++rank) {
     block(world, rank, world_call(Operation::all_reduce, rank == 2 ? 12 : 11));
@@ -222,7 +222,7 @@ TEST_CASE("all have come and nothing happens", "[judge]") {
   CHECK(says(verdict, "all have come"));
 }
 
-TEST_CASE("a rank that has ended is told from one that said good-bye", "[judge]") {
+TEST_CASE("a rank that has ended is told from one that said good-bye", "[server]") {
   WorldState world = four_ranks();
   world.ranks[3].has_left = true;
   CHECK_FALSE(analyse_hang(world, limits));
@@ -238,7 +238,7 @@ TEST_CASE("a rank that has ended is told from one that said good-bye", "[judge]"
   CHECK(says(verdict, "it was outside any call, as it said last (step 5 for 1 s"));  // not of now
 }
 
-TEST_CASE("a silent rank is stopped, or its machine is gone", "[judge]") {
+TEST_CASE("a silent rank is stopped, or its machine is gone", "[server]") {
   WorldState world = four_ranks();
   block(world, 2, world_call(Operation::all_reduce, 1));
   world.ranks[2].silent_s = 6;
@@ -261,7 +261,7 @@ TEST_CASE("a silent rank is stopped, or its machine is gone", "[judge]") {
   CHECK(verdict->bad_hosts() == std::vector<std::string>{"node1"});
 }
 
-TEST_CASE("what ranks say of themselves is not believed beyond its shape", "[judge]") {
+TEST_CASE("what ranks say of themselves is not believed beyond its shape", "[server]") {
   WorldState world = four_ranks();
   block(world, 0, message(Operation::recv, 77, 20));  // no such peer
   block(world, 1, {.operation = Operation::barrier, .group = 99, .sequence = 1, .since_s = 20});
@@ -269,7 +269,7 @@ TEST_CASE("what ranks say of themselves is not believed beyond its shape", "[jud
   CHECK(analyse_hang(world, limits));
 }
 
-TEST_CASE("ranks whose devices are in another call are gone along", "[judge]") {
+TEST_CASE("ranks whose devices are in another call are gone along", "[server]") {
   WorldState world = four_ranks();
   // All have called the reduction; the device of rank 1 is still in a message from rank 2, which
   // computes.
@@ -285,7 +285,7 @@ TEST_CASE("ranks whose devices are in another call are gone along", "[judge]") {
 }
 
 TEST_CASE("who notices that communication failed is not to blame if somebody else is silent",
-          "[judge]") {
+          "[server]") {
   WorldState world = four_ranks();
   world.ranks[0].beat->fault = "NCCL: communicator 'dp' failed (remote process exited)";
   world.ranks[0].beat->fault_s = 2;

@@ -85,7 +85,7 @@ TEST_CASE("tasks by block are node after node, cyclic ones dealt in turn", "[sta
 }
 
 TEST_CASE("a rank that does not start is named with its node", "[startup_watchdog]") {
-  const HangDiagnosis one = judge_start(seven_ranks({3}));
+  const HangDiagnosis one = analyse_start(seven_ranks({3}));
   CHECK(suspects(one) == std::vector{3});
   CHECK(one.waiting == std::vector{0, 1, 2, 4, 5, 6});
   CHECK(one.bad_hosts() == Names{"n1"});
@@ -93,7 +93,7 @@ TEST_CASE("a rank that does not start is named with its node", "[startup_watchdo
   CHECK(says(one, "rank 3 on n1 has not come to MPI_Init within 300 s"));
   CHECK(says(one, "ranks 0-2, 4-6 wait there"));
 
-  const HangDiagnosis several = judge_start(seven_ranks({0, 4, 5, 6}));
+  const HangDiagnosis several = analyse_start(seven_ranks({0, 4, 5, 6}));
   CHECK(suspects(several) == std::vector{0, 4, 5, 6});
   CHECK(several.bad_hosts() == Names{"n0", "n2", "n3"});
   CHECK(says(several, "rank 0 on n0 has"));
@@ -105,7 +105,7 @@ TEST_CASE("a node is named only where nobody knows better", "[startup_watchdog]"
   StartState start = seven_ranks({2, 3, 6});
   start.nodes.clear();
   start.waiting.erase(0);  // rank 1 knows its neighbour
-  const HangDiagnosis without = judge_start(start);
+  const HangDiagnosis without = analyse_start(start);
   CHECK(without.bad_hosts() == Names{"n0"});
   CHECK(says(without, "rank 0 on n0 has"));
   CHECK(says(without, "ranks 2-3, 6 have not come"));
@@ -114,7 +114,7 @@ TEST_CASE("a node is named only where nobody knows better", "[startup_watchdog]"
   start = seven_ranks({3, 5});
   start.waiting[0].beside = start.waiting[4].beside = {0, 4};
   start.waiting[4].host = "n0";
-  const HangDiagnosis dealt = judge_start(start);
+  const HangDiagnosis dealt = analyse_start(start);
   CHECK(dealt.suspects[1].host.empty());
   CHECK(dealt.suspects[0].host == "n1");  // as rank 2 says
   CHECK(dealt.bad_hosts() == Names{"n1"});
@@ -122,20 +122,20 @@ TEST_CASE("a node is named only where nobody knows better", "[startup_watchdog]"
   // A host calls itself otherwise than Slurm.
   start = seven_ranks({2, 6});
   start.waiting[3].host = "n1.cluster";
-  CHECK(judge_start(start).bad_hosts() == Names{"n1.cluster", "n3"});
+  CHECK(analyse_start(start).bad_hosts() == Names{"n1.cluster", "n3"});
   // What makes no sense is not believed, nor does it do harm.
   start.waiting[3].beside = {3, 77, -1};
   start.waiting[99] = {};
-  CHECK(suspects(judge_start(start)) == std::vector{2, 6});
+  CHECK(suspects(analyse_start(start)) == std::vector{2, 6});
 }
 
 TEST_CASE("a start of which nobody is missing has no suspects", "[startup_watchdog]") {
-  const HangDiagnosis all = judge_start(seven_ranks({}));
+  const HangDiagnosis all = analyse_start(seven_ranks({}));
   CHECK(all.suspects.empty());
   CHECK(all.bad_hosts().empty());
   CHECK(all.code() == fourfold::ExitCode::hang);
   CHECK(says(all, "all 7 ranks have come to MPI_Init"));
-  const HangDiagnosis alone = judge_start({.limit_s = 2.5});
+  const HangDiagnosis alone = analyse_start({.limit_s = 2.5});
   CHECK(alone.suspects.empty());
   CHECK(says(alone, "MPI_Init has not come back within 2.5 s"));
 }

@@ -29,7 +29,7 @@ std::vector<DirectoryFacts> shared_facts(std::size_t nodes) {
   return std::vector<DirectoryFacts>(nodes, facts);
 }
 
-Check judge(const std::vector<DirectoryFacts>& facts, const Directory& directory) {
+Check check_of(const std::vector<DirectoryFacts>& facts, const Directory& directory) {
   return directory_check(healthy_ranks(static_cast<int>(facts.size()), 2), directory, facts);
 }
 
@@ -63,66 +63,66 @@ TEST_CASE("nodes on another file system than most are found, the first among the
 
 TEST_CASE("a directory that is not shared fails; a node that is apart is bad", "[directories]") {
   std::vector<DirectoryFacts> facts = shared_facts(3);
-  CHECK(judge(facts, checkpoints).status() == Status::ok);
+  CHECK(check_of(facts, checkpoints).status() == Status::ok);
   facts[2].sees_first = facts[2].sees_second = false;
-  CHECK(judge(facts, checkpoints).bad_nodes() == Names{"node2"});
+  CHECK(check_of(facts, checkpoints).bad_nodes() == Names{"node2"});
   facts[1].sees_first = false;
   facts[0].sees_second = false;
-  const Check check = judge(facts, checkpoints);
+  const Check check = check_of(facts, checkpoints);
   CHECK(check.fails_anyway());
   CHECK(finds(check, "not a shared file system"));
   // What every node has of its own need not be seen.
   const Directory own{.key = "checkpoint.fast_dir", .path = "/work", .use = Directory::Use::node};
-  CHECK(judge(facts, own).status() == Status::ok);
+  CHECK(check_of(facts, own).status() == Status::ok);
 }
 
 TEST_CASE("what fails on few nodes is theirs, on most the run's", "[directories]") {
   std::vector<DirectoryFacts> facts = shared_facts(3);
   facts[1].problem = "/work: cannot be written (open: Read-only file system)";
-  Check check = judge(facts, checkpoints);
+  Check check = check_of(facts, checkpoints);
   CHECK(check.bad_nodes() == Names{"node1"});
   CHECK(finds(check, "node1: /work: cannot be written"));
   facts[2].problem = facts[1].problem;
-  check = judge(facts, checkpoints);
+  check = check_of(facts, checkpoints);
   CHECK(check.fails_anyway());
   CHECK(check.bad_nodes().empty());
   // Only rank 0 writes there.
   const Directory logs{.key = "log.dir", .path = "/work", .use = Directory::Use::first_rank};
-  CHECK(judge(facts, logs).status() == Status::ok);
+  CHECK(check_of(facts, logs).status() == Status::ok);
   facts[0].problem = facts[1].problem;
-  CHECK(judge(facts, logs).fails_anyway());
+  CHECK(check_of(facts, logs).fails_anyway());
 }
 
 TEST_CASE("room is needed for what a run keeps", "[directories]") {
   Directory directory = checkpoints;
   directory.needed_bytes = 2'000'000'000;
-  Check check = judge(shared_facts(2), directory);
+  Check check = check_of(shared_facts(2), directory);
   CHECK(check.status() == Status::warning);
   CHECK(finds(check, "free in /work, and the run needs"));
   directory.least_bytes = 2'000'000'000;
-  CHECK(judge(shared_facts(2), directory).fails_anyway());
+  CHECK(check_of(shared_facts(2), directory).fails_anyway());
   directory.use = Directory::Use::node;
   std::vector<DirectoryFacts> facts = shared_facts(3);
   facts[0].free_bytes = facts[1].free_bytes = 3'000'000'000;
-  CHECK(judge(facts, directory).bad_nodes() == Names{"node2"});
+  CHECK(check_of(facts, directory).bad_nodes() == Names{"node2"});
   Directory many = checkpoints;
   many.needed_files = 1001;
-  CHECK(finds(judge(shared_facts(2), many), "inodes"));
+  CHECK(finds(check_of(shared_facts(2), many), "inodes"));
 }
 
 TEST_CASE("no links, slow disks and other data are told", "[directories]") {
   std::vector<DirectoryFacts> facts = shared_facts(3);
   facts[1].has_links = false;
-  CHECK(finds(judge(facts, checkpoints), "link()"));
+  CHECK(finds(check_of(facts, checkpoints), "link()"));
   facts = shared_facts(3);
   facts[1].write_s = 1;
-  CHECK(finds(judge(facts, checkpoints), "node1 is slower"));
+  CHECK(finds(check_of(facts, checkpoints), "node1 is slower"));
   const Directory data{.key = "data.train", .path = "tokens", .use = Directory::Use::data};
   facts = shared_facts(3);
   facts[1].has_links = false;
-  CHECK(judge(facts, data).status() == Status::ok);
+  CHECK(check_of(facts, data).status() == Status::ok);
   facts[1].tokens = 7;
-  CHECK(finds(judge(facts, data), "node1 sees another number of tokens than node0"));
+  CHECK(finds(check_of(facts, data), "node1 sees another number of tokens than node0"));
 }
 
 TEST_CASE("a clock is wrong against the median, whoever's it is", "[clocks]") {

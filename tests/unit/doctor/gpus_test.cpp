@@ -53,7 +53,7 @@ NodeGpus but(const std::string& word, const std::string& text, int code = 0) {
   return look(answers);
 }
 
-Check judge(const std::vector<NodeGpus>& nodes, bool on_gpus = false) {
+Check check_of(const std::vector<NodeGpus>& nodes, bool on_gpus = false) {
   Ranks ranks = healthy_ranks(static_cast<int>(nodes.size()), 2);
   for (RankFacts& facts : ranks.facts) {
     facts.gpu = std::to_string(facts.rank);
@@ -84,7 +84,7 @@ TEST_CASE("what a driver does not know is not known", "[gpus]") {
   const NodeGpus old = look({{"temperature.gpu", two_gpus.at("temperature.gpu")}});
   REQUIRE(old.gpus.size() == 2);
   CHECK(old.gpus[0].uncorrected_errors == -1);
-  CHECK(judge({old, old}).status() == Status::ok);
+  CHECK(check_of({old, old}).status() == Status::ok);
   const NodeGpus desktop = but("ecc.errors", "GPU-aa, [N/A]\nGPU-bb, [Not Supported]\n");
   CHECK(desktop.gpus[1].uncorrected_errors == -1);
   // Newer drivers call throttling events.
@@ -94,25 +94,25 @@ TEST_CASE("what a driver does not know is not known", "[gpus]") {
   CHECK(look(renamed).gpus[0].slowed_by ==
         std::vector<std::string>{"hw_slowdown", "hw_power_brake_slowdown"});
   for (const char* rubbish : {"", "\n\n", "a,b", "GPU-aa, x, , , , , \n", ",,,,,,\n"}) {
-    CHECK(judge({but("temperature.gpu", rubbish)}).status() == Status::ok);
-    CHECK(judge({but("topo", rubbish)}).status() == Status::ok);
-    CHECK(judge({but("remapped_rows", rubbish)}).status() == Status::ok);
+    CHECK(check_of({but("temperature.gpu", rubbish)}).status() == Status::ok);
+    CHECK(check_of({but("topo", rubbish)}).status() == Status::ok);
+    CHECK(check_of({but("remapped_rows", rubbish)}).status() == Status::ok);
   }
 }
 
 TEST_CASE("sound GPUs are fine, and so are nodes without any", "[gpus]") {
-  CHECK(judge({sound, sound}).status() == Status::ok);
-  CHECK(judge({sound, sound}).summary() ==
+  CHECK(check_of({sound, sound}).status() == Status::ok);
+  CHECK(check_of({sound, sound}).summary() ==
         "2 GPUs on a node (NVIDIA H100 80GB HBM3), at most 44 C, all reach each other; this build "
         "computes on the cores");
-  CHECK(judge({none, none}).summary() == "no GPUs here: ranks compute on their cores");
-  CHECK(judge({sound, sound}, true).status() == Status::ok);
-  CHECK(judge({sound, sound}, true).summary().ends_with("; ranks compute on them"));
-  CHECK(judge({none, none}, true).summary().starts_with("nvidia-smi lists none"));
+  CHECK(check_of({none, none}).summary() == "no GPUs here: ranks compute on their cores");
+  CHECK(check_of({sound, sound}, true).status() == Status::ok);
+  CHECK(check_of({sound, sound}, true).summary().ends_with("; ranks compute on them"));
+  CHECK(check_of({none, none}, true).summary().starts_with("nvidia-smi lists none"));
   // A node of a cluster whose image has the driver's tools, and no GPU.
   const NodeGpus tools = but("temperature.gpu", "No devices were found\n", 6);
-  CHECK(judge({tools, tools}).status() == Status::ok);
-  CHECK(judge({none, tools, sound}).status() == Status::ok);  // a job of two kinds of nodes
+  CHECK(check_of({tools, tools}).status() == Status::ok);
+  CHECK(check_of({none, tools, sound}).status() == Status::ok);  // a job of two kinds of nodes
 }
 
 TEST_CASE("ranks with one GPU are a finding where ranks compute on GPUs", "[gpus]") {
@@ -134,7 +134,7 @@ TEST_CASE("ranks with one GPU are a finding where ranks compute on GPUs", "[gpus
 
 TEST_CASE("a node with bad GPUs is named", "[gpus]") {
   const auto blames_second = [](const NodeGpus& node, const std::string& text) {
-    const Check check = judge({sound, node, sound});
+    const Check check = check_of({sound, node, sound});
     CHECK(finds(check, text));
     return check.bad_nodes() == Names{"node1"};
   };
@@ -157,7 +157,7 @@ TEST_CASE("a node with bad GPUs is named", "[gpus]") {
 
 TEST_CASE("what a run would survive is warned of", "[gpus]") {
   const auto warns = [](const std::vector<NodeGpus>& nodes, const std::string& text) {
-    const Check check = judge(nodes);
+    const Check check = check_of(nodes);
     return check.status() == Status::warning && finds(check, text);
   };
   CHECK(warns({sound, but("remapped_rows", "GPU-aa, 1, 0\nGPU-bb, 0, 0\n")}, "at its next reset"));
@@ -169,8 +169,8 @@ TEST_CASE("what a run would survive is warned of", "[gpus]") {
   CHECK(warns({sound, sound, but("temperature.gpu", other)}, "40000 of 81559 MiB of GPU 0"));
   // Where none reach each other they are of a kind that does not.
   const NodeGpus apart = but("topo", "\tGPU0\tGPU1\n GPU0\tX\tGNS\n GPU1\tGNS\tX\n");
-  CHECK(judge({apart, apart}).status() == Status::ok);
-  CHECK(judge({apart, apart}).summary().find("not all reach each other") != std::string::npos);
+  CHECK(check_of({apart, apart}).status() == Status::ok);
+  CHECK(check_of({apart, apart}).summary().find("not all reach each other") != std::string::npos);
 }
 
 }  // namespace fourfold::doctor

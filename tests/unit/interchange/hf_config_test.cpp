@@ -85,7 +85,7 @@ TEST_CASE("the models of make_goldens.py, as transformers 5 describes them") {
   CHECK(golden("llama_grouped") == grouped.resolved());
   const Architecture scaled = golden("llama_scaled");
   CHECK(scaled.positions.rope_theta == 100);
-  CHECK(scaled.positions.rope_scaling == RopeScaling{.kind = RopeScaling::Kind::llama3,
+  CHECK(scaled.positions.rope_scaling == RopeScaling{.kind = RopeScaling::Kind::by_wavelength,
                                                      .factor = 8,
                                                      .low_freq_factor = 1,
                                                      .high_freq_factor = 4,
@@ -129,15 +129,15 @@ TEST_CASE("what is written is read back as the same model") {
     const int kind = GENERATE(0, 1, 2);
     config.attention.qkv_bias = kind == 1;
     config.attention.qk_norm = kind == 2;
-    config.positions.rope_scaling.kind =
-        GENERATE(RopeScaling::Kind::none, RopeScaling::Kind::linear, RopeScaling::Kind::llama3);
+    config.positions.rope_scaling.kind = GENERATE(
+        RopeScaling::Kind::none, RopeScaling::Kind::linear, RopeScaling::Kind::by_wavelength);
     config.positions.rope_scaling.factor =
         config.positions.rope_scaling.kind == RopeScaling::Kind::none ? 1 : 2.5;
   } else {
     config.dropout = 0.25;
   }
   HfModel model = parse_hf_config(hf_config_json(config, config.vocab, DType::bf16), "c");
-  if (config.positions.rope_scaling.kind != RopeScaling::Kind::llama3) {
+  if (config.positions.rope_scaling.kind != RopeScaling::Kind::by_wavelength) {
     model.config.positions.rope_scaling.original_context =
         config.positions.rope_scaling.original_context;
   }
@@ -245,7 +245,7 @@ TEST_CASE("what is said twice and agrees is taken") {
                                             "c")
                                 .config;
   CHECK(both.positions.rope_theta == 500000);
-  CHECK(both.positions.rope_scaling.kind == RopeScaling::Kind::llama3);
+  CHECK(both.positions.rope_scaling.kind == RopeScaling::Kind::by_wavelength);
   // As transformers does where the original context is not said.
   CHECK(both.positions.rope_scaling.original_context == 4096);
   CHECK(parse_hf_config(

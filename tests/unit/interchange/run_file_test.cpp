@@ -25,7 +25,7 @@ TEST_CASE("the run file of an import is complete but for the data, and its model
   if (family_of(config) == model::Family::llama) {
     config.positions.rope_theta = 1234.5678;
     config.positions.rope_scaling.kind =
-        GENERATE(model::RopeScaling::Kind::none, model::RopeScaling::Kind::llama3);
+        GENERATE(model::RopeScaling::Kind::none, model::RopeScaling::Kind::by_wavelength);
     config.positions.rope_scaling.factor =
         config.positions.rope_scaling.kind == model::RopeScaling::Kind::none ? 1 : 8;
   }

@@ -34,7 +34,7 @@ int failures_of_one_of_many(const fs::path& directory, int times) {
   for (int i = 0; i < times;) {
     try {
       DirectoryLease lease(directory, LeaseHolder::this_process(), hasty);
-      lease.settle();
+      lease.confirm();
       ++i;
       try {
         io::LineFile(directory / "lines", "").append("here");

@@ -30,7 +30,7 @@ void save(const std::filesystem::path& directory) {
   comm::run_ranks(2, [&](comm::Communicator& world) {
     io::CheckpointStore store(directory, fenced_options(1));
     store.take_lease(world);
-    store.settle_lease();
+    store.confirm_lease();
     store.sweep_leftovers(world);
     io::forget_fast_level(store, world);
     save_fenced(store, 20, world);

@@ -121,7 +121,7 @@ inline FastCluster leased_cluster(const std::filesystem::path& root) {
 /// the last two of them on the fast level.
 inline void hold(const FastCluster& cluster, io::FastLevel& fast, io::CheckpointStore& store,
                  comm::Communicator& world, std::int64_t step) {
-  comm::run_on_root(world, [&] { store.settle_lease(); });
+  comm::run_on_root(world, [&] { store.confirm_lease(); });
   store.sweep_leftovers(world);
   fast.promote_newest(world);
   fast.begin(world);

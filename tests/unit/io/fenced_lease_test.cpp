@@ -70,7 +70,7 @@ TEST_CASE("who stood still at any call changes nothing of what another has saved
       const harness::CapturedLog log;
       io::CheckpointStore store(work, fenced_options(3));
       store.take_lease(world);
-      store.settle_lease();
+      store.confirm_lease();
       store.sweep_leftovers(world);
       save_fenced(store, 30, world);
       world.barrier();

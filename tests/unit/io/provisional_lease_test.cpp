@@ -38,7 +38,7 @@ TEST_CASE("a provisional lease leaves the directory as it was", "[lease]") {
   const ScratchFolder scratch;
   const LeaseOptions options = provisional();
   const std::string stale = "fourfold-lease 1 aaaa node1 - 7 41 0 12\n";
-  for (const bool is_settled : {false, true}) {
+  for (const bool is_confirmed_ : {false, true}) {
     fs::create_directories(scratch / "c");
     fs::create_directory(scratch / "there");
     scratch.write("c/.lease", stale);
@@ -48,16 +48,16 @@ TEST_CASE("a provisional lease leaves the directory as it was", "[lease]") {
       DirectoryLease after_another(scratch / "c", elsewhere("node2", "42"), options);
       DirectoryLease new_folder(scratch / "there" / "deep" / "er", elsewhere("node2"), options);
       after_another.check();
-      if (is_settled) {
-        after_another.settle();
-        new_folder.settle();
+      if (is_confirmed_) {
+        after_another.confirm();
+        new_folder.confirm();
         CHECK(harness::files_below(scratch.path()).size() == 2);  // nothing lies aside
       }
       after_another.check();
     }
-    CHECK((harness::files_below(scratch.path()) == before) == !is_settled);
-    CHECK(fs::exists(scratch / "c" / ".lease") == !is_settled);
-    CHECK(fs::exists(scratch / "there" / "deep") == is_settled);
+    CHECK((harness::files_below(scratch.path()) == before) == !is_confirmed_);
+    CHECK(fs::exists(scratch / "c" / ".lease") == !is_confirmed_);
+    CHECK(fs::exists(scratch / "there" / "deep") == is_confirmed_);
     CHECK(fs::exists(scratch / "there"));
   }
   // What somebody else has put there meanwhile stays.
@@ -78,8 +78,8 @@ TEST_CASE("provisional leases are given back where no destructor will run", "[le
   LeaseOptions options{.beat = 20ms, .silence = 60ms, .provisional = true};
   const DirectoryLease over(scratch / "left", elsewhere("node2", "43"), options);
   const DirectoryLease made(scratch / "new" / "deep", elsewhere("node2", "43"), options);
-  DirectoryLease settled(scratch / "settled", elsewhere("node2", "43"), options);
-  settled.settle();
+  DirectoryLease confirmed(scratch / "confirmed", elsewhere("node2", "43"), options);
+  confirmed.confirm();
   options.provisional = false;
   const DirectoryLease plain(scratch / "plain", elsewhere("node2", "43"), options);
   io::give_back_provisional_leases();
@@ -87,17 +87,17 @@ TEST_CASE("provisional leases are given back where no destructor will run", "[le
   CHECK_FALSE(over.is_held());
   CHECK_FALSE(made.is_held());
   CHECK(over.was_given_back());
-  CHECK_FALSE(settled.was_given_back());
+  CHECK_FALSE(confirmed.was_given_back());
   // Not "lost to another start": rank 0 would say so of a start that another rank has ended.
   CHECK_THROWS_WITH(over.check(), Catch::Matchers::ContainsSubstring(
                                       "was given back, because this start is being"));
-  CHECK(settled.is_held());
+  CHECK(confirmed.is_held());
   CHECK(plain.is_held());
   std::this_thread::sleep_for(5 * options.beat);  // no beat brings it back
   CHECK_FALSE(fs::exists(scratch / "new"));
   auto after = harness::files_below(scratch.path());
   std::erase_if(after, [](const auto& file) {
-    return file.first.starts_with("settled/") || file.first.starts_with("plain/");
+    return file.first.starts_with("confirmed/") || file.first.starts_with("plain/");
   });
   CHECK(after == before);
   CHECK(io::living_holder_of(scratch / "left", elsewhere("node2", "43"), ".lease")->job ==

@@ -19,7 +19,7 @@ namespace {
 
 /// Tries every file with the package. What we take it must take; what it takes and we do not must
 /// have a name twice, or an entry a member that the format does not know, or none of `null`.
-constexpr const char* judge = R"(import json, struct, sys
+constexpr const char* peer_script = R"(import json, struct, sys
 from safetensors import SafetensorError, deserialize
 
 def strange(data):
@@ -66,7 +66,7 @@ TEST_CASE("hostile files are judged as the safetensors package judges them") {
     SKIP("FOURFOLD_TEST_PYTHON names no Python with safetensors");
   }
   const ScratchFolder scratch;
-  std::string judged;
+  std::string tried;
   auto files = fourfold::harness::mutations_of(fourfold::harness::small_safetensors(), 30);
   for (std::string& bytes :
        fourfold::harness::mutations_of(fourfold::harness::safetensors_of_lists(), 30)) {
@@ -81,14 +81,14 @@ TEST_CASE("hostile files are judged as the safetensors package judges them") {
       accepted = 0;
     }
     for (int i = 0; i < 4; ++i) {
-      judged.push_back(static_cast<char>((bytes.size() >> (8 * i)) & 0xff));
+      tried.push_back(static_cast<char>((bytes.size() >> (8 * i)) & 0xff));
     }
-    judged.push_back(accepted);
-    judged += bytes;
+    tried.push_back(accepted);
+    tried += bytes;
   }
   const auto result =
-      fourfold::harness::run_child({python, scratch.write("judge.py", judge).string(),
-                                    scratch.write("judged.bin", judged).string()});
+      fourfold::harness::run_child({python, scratch.write("judge.py", peer_script).string(),
+                                    scratch.write("judged.bin", tried).string()});
   INFO(result.output);
   CHECK(result.exit_code == 0);
 }

@@ -81,11 +81,11 @@ TEST_CASE("tiles pass through memory in order, round after round", "[tile_stream
         stream.write_back();
       }
       if (round == 1) {
-        stream.settle();
+        stream.synchronize();
         CHECK(words(a)[page_words] == page_words + 2);
       }
     }
-    stream.settle();
+    stream.synchronize();
   }
   bool right = true;
   for (std::size_t i = 0; i < pages * page_words; ++i) {

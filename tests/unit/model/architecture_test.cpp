@@ -126,7 +126,7 @@ TEST_CASE("impossible configurations are refused by key, with a value that works
              ContainsSubstring("model.rope_theta"));
   CHECK_THAT(refusal(
                  [](Architecture& c) {
-                   c.positions.rope_scaling = {RopeScaling::Kind::llama3, 8, 4, 1, 8192};
+                   c.positions.rope_scaling = {RopeScaling::Kind::by_wavelength, 8, 4, 1, 8192};
                  },
                  Family::llama),
              ContainsSubstring("model.rope_scaling.high_freq_factor = 1"));

@@ -259,7 +259,7 @@ TEST_CASE("what ranks apply and what they keep are all gradients, and copies agr
         bench.train(step, random_gradient);
         ledger.add(world.size(), step, random_gradient, bench.applied(same_bits));
         findings.check(same_bits, fmt::format("{}: copies differ at step {}", each.str(), step));
-        bench.hooks().settle(true);
+        bench.hooks().finish_step(true);
         if (step == 7) {
           bench.errors();  // a save in between changes nothing about the sum
         }
@@ -302,12 +302,12 @@ TEST_CASE("a step without effect leaves errors and factors as they were",
             finite = finite && std::isfinite(sum);
           }
           findings.check(!finite, each.str() + ": the overflow is lost");
-          skips.hooks().settle(false);
+          skips.hooks().finish_step(false);
         }
         skips.train(step, random_gradient);
-        skips.hooks().settle(true);
+        skips.hooks().finish_step(true);
         smooth.train(step, random_gradient);
-        smooth.hooks().settle(true);
+        smooth.hooks().finish_step(true);
       }
       findings.check(skips.applied_here() == smooth.applied_here(), each.str() + ": sums");
       findings.check(skips.errors() == smooth.errors(), each.str() + ": errors");
@@ -322,9 +322,9 @@ TEST_CASE("a loss scale changes no bit of what is kept", "[gradient_compression]
       Bench plain(world, each.zero, each.compression);
       for (const int step : {0, 1, 2}) {
         scaled.train(step, random_gradient, step == 1 ? 1024 : 65536);
-        scaled.hooks().settle(true);
+        scaled.hooks().finish_step(true);
         plain.train(step, random_gradient);
-        plain.hooks().settle(true);
+        plain.hooks().finish_step(true);
       }
       std::vector<float> unscaled = scaled.applied_here();
       std::ranges::for_each(unscaled, [](float& sum) { sum /= 65536; });

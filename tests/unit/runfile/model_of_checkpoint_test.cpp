@@ -148,7 +148,7 @@ TEST_CASE("weights of another model are refused, key by key", "[model_of_checkpo
        [](Architecture& m) { m.positions.rope_theta = 5e5; }},
       {"model.rope_scaling.kind is \"llama3\", the checkpoint has \"none\"",
        [](Architecture& m) {
-         m.positions.rope_scaling.kind = RopeScaling::Kind::llama3;
+         m.positions.rope_scaling.kind = RopeScaling::Kind::by_wavelength;
          m.positions.rope_scaling.factor = 8;
        }},
   }));

@@ -28,7 +28,7 @@ std::vector<double> course(LossScale& loss_scale, const std::string& steps) {
   std::vector<double> scales;
   for (const char step : steps) {
     scales.push_back(loss_scale.scale());
-    loss_scale.settle(step != 'x');
+    loss_scale.finish_step(step != 'x');
   }
   return scales;
 }
@@ -51,11 +51,11 @@ TEST_CASE("an overflow at the lowest loss scale is the last", "[loss_scale]") {
   LossScale loss_scale(f16_config());
   for (const double scale : {64.0, 32.0, 16.0}) {
     CHECK(loss_scale.scale() == scale);
-    CHECK(loss_scale.settle(false) == StepStatus::skipped);
+    CHECK(loss_scale.finish_step(false) == StepStatus::skipped);
   }
   CHECK(loss_scale.scale() == 8);
-  CHECK(loss_scale.settle(true) == StepStatus::applied);
-  CHECK(loss_scale.settle(false) == StepStatus::lost);
+  CHECK(loss_scale.finish_step(true) == StepStatus::applied);
+  CHECK(loss_scale.finish_step(false) == StepStatus::lost);
   CHECK(loss_scale.scale() == 8);
 }
 
@@ -64,7 +64,7 @@ TEST_CASE("a fixed loss scale stays, and an overflow is the last", "[loss_scale]
   config.loss_scale = 512;
   LossScale loss_scale(config);
   CHECK(course(loss_scale, "..........") == std::vector<double>(10, 512));
-  CHECK(loss_scale.settle(false) == StepStatus::lost);
+  CHECK(loss_scale.finish_step(false) == StepStatus::lost);
 }
 
 TEST_CASE("steps under a fixed loss scale do not count towards doubling a moving one",
@@ -75,7 +75,7 @@ TEST_CASE("steps under a fixed loss scale do not count towards doubling a moving
   course(fixed, std::string(100, '.'));
   LossScale moving(f16_config());
   moving.restore(fixed.state());
-  CHECK(moving.settle(true) == StepStatus::applied);
+  CHECK(moving.finish_step(true) == StepStatus::applied);
   CHECK(moving.scale() == 512);
   CHECK(moving.state().good_steps == 1);
   fixed.restore({.scale = 512, .good_steps = 3, .skipped_steps = 0});
@@ -88,7 +88,7 @@ TEST_CASE("f32 and bf16 are not scaled, and what is not finite is lost", "[loss_
   LossScale loss_scale(config);
   CHECK_FALSE(loss_scale.in_use());
   CHECK(course(loss_scale, "..........") == std::vector<double>(10, 1));
-  CHECK(loss_scale.settle(false) == StepStatus::lost);
+  CHECK(loss_scale.finish_step(false) == StepStatus::lost);
 }
 
 TEST_CASE("the loss scale does not double for ever", "[loss_scale]") {

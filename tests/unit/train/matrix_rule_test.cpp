@@ -183,7 +183,7 @@ Values pass(const runfile::RunConfig& config, comm::Mesh& mesh, const Passage& p
     runner.outcome(stream);
   }
   runner.prepare_save(stream);
-  runner.settle_state();
+  runner.synchronize_state();
   state.fetch(stream);
   if (!passage.to.empty()) {
     io::CheckpointStore(passage.to)

@@ -194,8 +194,8 @@ TEST_CASE("a loss scale survives the way through a checkpoint, a damaged one is 
   runfile::TrainConfig config;
   config.precision = DType::f16;
   train::LossScale saved(config);
-  saved.settle(false);
-  saved.settle(true);
+  saved.finish_step(false);
+  saved.finish_step(true);
   const auto integers = train::to_scalars({.step = 2}, saved, "", {}).integers;
   CHECK(read_back("whole", Entry{"loss_scale", integers.at("loss_scale")},
                   Entry{"loss_scale_good_steps", integers.at("loss_scale_good_steps")},

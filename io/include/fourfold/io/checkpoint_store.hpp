@@ -81,7 +81,7 @@ class CheckpointStore {
   void check_writable(comm::Communicator& communicator) const;
 
   /// Keeps other jobs from saving here while this store lives (directory_lease.hpp). Rank 0 takes
-  /// the lease for all, a provisional one: until settle_lease() the end of this store leaves the
+  /// the lease for all, a provisional one: until confirm_lease() the end of this store leaves the
   /// directory as it was, as far as nothing was saved. Collective; may wait for `silence`.
   /// @throws on all ranks alike as DirectoryLease
   void take_lease(comm::Communicator& communicator);
@@ -89,7 +89,7 @@ class CheckpointStore {
   /// anything there. Only the first call counts. Local.
   /// @throws as DirectoryLease::check(); UserError (stopped_saved) when one has saved a step since
   ///   take_lease(): then what was restored is not the newest, and another start goes on from it
-  void settle_lease();
+  void confirm_lease();
   /// Whether this job may still publish, set aside and remove steps here. Without take_lease(), as
   /// tools save, and on other ranks than 0: always. Local. @throws as DirectoryLease::check()
   void check_lease() const;
@@ -120,7 +120,7 @@ class CheckpointStore {
   std::filesystem::path directory_;
   StoreOptions options_;
   std::unique_ptr<DirectoryLease> lease_;  ///< on rank 0, once it is taken
-  bool is_settled_ = false;
+  bool is_confirmed_ = false;
   std::set<std::int64_t> steps_at_first_;  ///< when the lease was taken
   std::set<std::int64_t> damaged_steps_;
 };

@@ -41,7 +41,7 @@ struct LeaseOptions {
   /// may live: what it throws leaves the lease as it is. That start must know who has it, when it
   /// notices.
   std::function<void()> before_overtaking = {};
-  /// Until settle(), what the directory was like comes back at the end: a lease that was left
+  /// Until confirm(), what the directory was like comes back at the end: a lease that was left
   /// after, and no folders where there were none. For a start that may still be refused.
   bool provisional = false;
   /// A signal that ends the process gives the lease back, with what was under way below it. Where
@@ -60,7 +60,7 @@ class DirectoryLease {
   ///   read all that time; cannot_write, as NoRoom where a full disk is the reason
   DirectoryLease(const std::filesystem::path& directory, const LeaseHolder& me,
                  const LeaseOptions& options = {});
-  /// Gives it back. Of a provisional one that was never settled the directory shows nothing then.
+  /// Gives it back. Of a provisional one that was never confirmed the directory shows nothing then.
   ~DirectoryLease();
   DirectoryLease(const DirectoryLease&) = delete;
   DirectoryLease& operator=(const DirectoryLease&) = delete;
@@ -72,7 +72,7 @@ class DirectoryLease {
   ///   the directory is no longer what has that name
   void check() const;
   /// Of a provisional one: what it was taken for begins now. What was left behind goes for good.
-  void settle();
+  void confirm();
   /// From whom it was taken over; nothing: nobody had it.
   const std::optional<LeaseHolder>& left_after_by() const noexcept;
   /// Whether give_back_provisional_leases() did that: nobody has taken it away. From any thread.
@@ -88,9 +88,9 @@ class DirectoryLease {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Gives back all leases of this process that are provisional and not settled, for an end of which
-/// no destructor hears: the directories are as they were found. From any thread; whoever holds one
-/// finds it lost.
+/// Gives back all leases of this process that are provisional and not confirmed, for an end of
+/// which no destructor hears: the directories are as they were found. From any thread; whoever
+/// holds one finds it lost.
 void give_back_provisional_leases() noexcept;
 
 /// Who holds it and is not known to be gone; nothing: nobody. Local; reads one file and waits for

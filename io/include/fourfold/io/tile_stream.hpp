@@ -19,7 +19,7 @@ namespace fourfold::io {
 ///   TileStream stream(file, tiles, memory);
 ///   stream.read_ahead();                                       // may be left out
 ///   for (...) { std::byte* tile = stream.next(); ...; stream.write_back(); }   // all tiles
-///   stream.settle();                                           // before the file is read
+///   stream.synchronize();                                           // before the file is read
 ///   otherwise
 class TileStream {
  public:
@@ -55,7 +55,7 @@ class TileStream {
   void write_back();
   /// Waits until the file has all that was written back, and forgets what was read ahead. Between
   /// rounds only.
-  void settle();
+  void synchronize();
 
  private:
   struct Impl;

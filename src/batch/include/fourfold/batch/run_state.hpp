@@ -60,6 +60,6 @@ struct RunVerdict {
 /// 4. Otherwise it should be running. Silent is one that has said nothing for longer than the
 ///    largest of 60 s, 10 steps and 3 times its longest silence so far (but not more than an hour);
 ///    before the first step for longer than 10 minutes.
-RunVerdict judge_run(const RunTraces& traces, double now_unix_s);
+RunVerdict state_of_run(const RunTraces& traces, double now_unix_s);
 
 }  // namespace fourfold::batch

@@ -53,7 +53,7 @@ struct HangDiagnosis {
 
 struct WatchdogOptions {
   WatchdogLimits limits = {};
-  /// Called by the rank that judges, on a thread of the watch, before all ranks end.
+  /// Called by the rank that diagnoses, on a thread of the watch, before all ranks end.
   /// @param report  JSON: the verdict, with the last calls and the stack of every rank that could
   /// be
   ///   asked
@@ -63,21 +63,21 @@ struct WatchdogOptions {
   std::function<void()> on_end = {};
 };
 
-/// Watches one rank while it lives, and with it all ranks. Rank 0 judges; when rank 0 itself is
+/// Watches one rank while it lives, and with it all ranks. Rank 0 diagnoses; when rank 0 itself is
 /// silent or gone, the first rank on another machine (or rank 1) does.
 ///
 /// A verdict is written to stderr; the ranks that can be asked tell their last calls and where they
 /// stand; then every process ends with the verdict's code at once, from whatever it is in.
 ///
-/// Ranks meet over TCP connections to the judges' machines, by the names that MPI gives them. Where
-/// there are none (a firewall) a rank is not judged, which is said once in the log.
+/// Ranks meet over TCP connections to the machines of the servers, by the names that MPI gives
+/// them. Where there are none (a firewall) a rank is not diagnosed, which is said once in the log.
 class Watchdog {
  public:
   /// Collective over `world`, which must be all processes, one rank each; blocks until addresses
   /// are exchanged. `world` has to outlive the watch.
   /// @param host  of this rank, as others can resolve it
   Watchdog(Communicator& world, const std::string& host, WatchdogOptions options);
-  /// Says good-bye: what this rank does from here on is not judged.
+  /// Says good-bye: what this rank does from here on is not diagnosed.
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;

@@ -11,12 +11,13 @@ namespace fourfold::model {
 struct RopeScaling {
   /// linear: every frequency is divided by factor. llama3: long wavelengths are divided by factor,
   /// short ones kept, in between interpolated (as Llama 3.1 does).
-  enum class Kind : std::uint8_t { none, linear, llama3 };
+  /// by_wavelength: long wavelengths are stretched, short ones are not ("llama3" in run files)
+  enum class Kind : std::uint8_t { none, linear, by_wavelength };
   Kind kind = Kind::none;
   double factor = 1;
-  double low_freq_factor = 1;            ///< llama3
-  double high_freq_factor = 4;           ///< llama3
-  std::int64_t original_context = 8192;  ///< llama3
+  double low_freq_factor = 1;            ///< by_wavelength
+  double high_freq_factor = 4;           ///< by_wavelength
+  std::int64_t original_context = 8192;  ///< by_wavelength
   friend bool operator==(const RopeScaling&, const RopeScaling&) = default;
 };
 std::string_view name(RopeScaling::Kind kind) noexcept;

@@ -45,7 +45,7 @@ class ErrorFeedback {
   /// What this step leaves; may be the same memory.
   TensorView next(Range flat) const { return view(next_, flat); }
   /// Ends a step: what it has left is kept, or, if it had no effect, what was kept before.
-  void settle(bool applied) noexcept;
+  void finish_step(bool applied) noexcept;
 
   /// Sums the errors of all ranks, each element on the rank that has it in its share; the others
   /// are zero after it. Collective over the data plane. Ordered on `stream`.

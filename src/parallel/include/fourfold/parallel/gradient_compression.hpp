@@ -48,7 +48,7 @@ bool gains_by_low_rank(std::int64_t rows, std::int64_t columns, std::int64_t ran
 /// @param options   kind is not none
 /// @param copies_of  a matrix. bf16 and int8 round by where memory is cut: they code copies apart
 ///   from the rest, and leave those that are unlike in f32. Borrowed during the call
-/// @param errors    borrowed; settle() is called on it by the reduction's
+/// @param errors    borrowed; finish_step() is called on it by the reduction's
 /// Collective, as GradientReduction; the memory is the arena's.
 std::unique_ptr<GradientReduction> reduce_compressed(
     const ReductionPlan& plan, const CompressionOptions& options,

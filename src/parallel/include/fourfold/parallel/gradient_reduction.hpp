@@ -60,7 +60,7 @@ class GradientReduction {
 
   /// Ends a step: what the reduction keeps from one step to the next is that of this step, or, if
   /// it had no effect, that of before.
-  virtual void settle(bool /*applied*/) {}
+  virtual void finish_step(bool /*applied*/) {}
   /// Forgets what it keeps and no checkpoint has. Ordered on `stream`; may block the host.
   virtual void forget(device::StreamRef /*stream*/) {}
   /// Bytes that this rank hands to others in a step, whatever the transport makes of them. 0: not

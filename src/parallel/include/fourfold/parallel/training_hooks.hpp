@@ -73,7 +73,7 @@ class TrainingHooks : public MeshHooks {
   void wait_weights(device::StreamRef stream) { gathering_.wait(stream); }
 
   /// Ends a step: tells whether it had any effect. @pre its work on the device is done
-  void settle(bool applied) { reduction_->settle(applied); }
+  void finish_step(bool applied) { reduction_->finish_step(applied); }
 
   /// What compression has left out so far, brought into the form that error_pieces() shows; what it
   /// keeps beside that begins anew, as in a restart. Collective over the mesh; may block the host.

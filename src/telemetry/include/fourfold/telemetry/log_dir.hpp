@@ -33,7 +33,7 @@ std::filesystem::path log_dir_named(const std::filesystem::path& named);
 inline constexpr std::string_view run_lease_name = ".run-lease";
 
 /// Makes the directory and takes the lease for this process. May wait, and says so. Until it is
-/// settled, which is due when the run really starts, its end leaves the directory as it was.
+/// confirmed, which is due when the run really starts, its end leaves the directory as it was.
 /// @param before_overtaking  as io::LeaseOptions has it
 /// @throws UserError: config where the directory lies in a checkpoint; as io::DirectoryLease
 std::unique_ptr<io::DirectoryLease> take_run_lease(const std::filesystem::path& log_dir,

@@ -42,7 +42,7 @@ class ValueDistribution {
     std::int64_t count = 0;
   };
   void add(std::uint64_t ordered, std::int64_t count);
-  void settle();
+  void sort_values();
   static std::vector<Count> merged(std::vector<Count> counts);
 
   std::vector<Count> counts_;   ///< by rising key

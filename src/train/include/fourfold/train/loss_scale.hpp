@@ -30,7 +30,7 @@ struct LossScaleState {
 /// train.loss_scale_window applied steps in a row double it, as GradScaler of PyTorch does with its
 /// factors at 2 and 1/2. Fixed where train.loss_scale says so, and 1 in other precisions.
 ///
-/// A pure function of what settle() was told, which is the same on all ranks: so is everything
+/// A pure function of what finish_step() was told, which is the same on all ranks: so is everything
 /// here, with nothing sent.
 class LossScale {
  public:
@@ -40,7 +40,7 @@ class LossScale {
   bool in_use() const noexcept { return in_use_; }
 
   /// Ends a step. @param finite  whether the global norm of its gradients was
-  StepStatus settle(bool finite);
+  StepStatus finish_step(bool finite);
 
   /// What the next step's loss is to be multiplied by.
   double scale() const noexcept { return static_cast<double>(state_.scale); }

@@ -61,13 +61,13 @@ class Optimizer {
                                       device::StreamRef stream);
 
   /// weight = master, rounded as the last update did, of all runs. Ordered on `stream`. @pre
-  /// settled
+  /// synchronized
   void update_weights_from_masters(device::StreamRef stream);
   /// The masters are what so many updates have made of them.
   void go_on_after(std::int64_t updates) noexcept { updates_ = updates; }
   /// Brings the state to where the share's masters and the states' views show it. Blocks the host;
   /// between steps, before anybody looks.
-  void settle();
+  void synchronize();
 
   /// All states, of all groups.
   std::span<const Moment> moments() const noexcept { return moments_; }

@@ -49,7 +49,7 @@ class OuterOptimizer {
   }
 
   /// The masters of the share, the same on all replicas, are where a round begins.
-  /// @pre the optimizer is settled, as for meet() and average()
+  /// @pre the optimizer is synchronized, as for meet() and average()
   void begin(device::StreamRef stream) const;
   /// The masters of the share become what all replicas go on with, the same bits on each. The
   /// weights are left to the caller.

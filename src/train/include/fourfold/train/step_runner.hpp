@@ -119,7 +119,7 @@ class StepRunner {
   const StateTier& tier() const noexcept { return tier_; }
   /// Before anybody looks at the masters and moments between steps: offloaded ones come to where
   /// their views show them. Blocks the host.
-  void settle_state() { optimizer_.settle(); }
+  void synchronize_state() { optimizer_.synchronize(); }
   /// Whether all weights of this rank's share are numbers: masters that are none make none, and
   /// large ones overflow where they are rounded to f16. Blocks the host; between steps.
   bool weights_are_finite(device::StreamRef stream) const {
