@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "step_features.hpp"
+
 #include <fourfold/device/buffer.hpp>
 #include <fourfold/device/device.hpp>
 #include <fourfold/device/range.hpp>
@@ -82,33 +84,51 @@ StepRunner::StepRunner(const ResolvedRun& run, comm::Mesh& mesh, device::Arena& 
       update_({share_, hooks_, optimizer_, order_},
               GradientNorm(run, parameters_, share_, mesh, arena),
               run.config.optim.clip_norm > 0 || loss_scale_.in_use()),
-      loss_sum_(arena.take(MemoryUse::workspace, DType::f64, {1})) {}
+      loss_sum_(arena.take(MemoryUse::workspace, DType::f64, {1})) {
+  list_features();
+}
+
+StepRunner::~StepRunner() = default;
+
+void StepRunner::list_features() {
+  const auto after_readers = [this](device::StreamRef stream) { wait_for_readers(stream); };
+  const auto with_new_weights = [this](device::StreamRef stream) { make_weights(stream); };
+  if (tier_.is_offloaded()) {
+    features_.push_back(std::make_unique<OffloadedState>(optimizer_));
+  }
+  if (run_->compression.kind != parallel::Compression::none) {
+    features_.push_back(std::make_unique<CompressedGradients>(hooks_, after_readers));
+  }
+  if (outer_.in_use()) {
+    features_.push_back(
+        std::make_unique<LocalReplicas>(outer_, optimizer_, hooks_, with_new_weights));
+  }
+  auto tracing = std::make_unique<StepTracing>();
+  tracing_ = tracing.get();
+  features_.push_back(std::move(tracing));
+}
 
 void StepRunner::run(std::int64_t step, const StepBatches& batches, double lr,
                      device::StreamRef stream) {
-  const bool ends_round = outer_.ends_round(step + 1);
   targets_ = batches.targets;
-  accumulate_gradients(batches, stream);
-  note_end(StepPart::pipeline, stream);
-  reduce_losses(stream);
-  wait_for_readers(stream);
-  update_.run({.update = step - loss_scale_.state().skipped_steps + 1,
-               .lr = lr,
-               .loss_scale = loss_scale_.scale(),
-               .more_changes = ends_round},
-              recorder_, stream);
-  met_ = false;
-  if (ends_round) {
-    meet(stream);
+  for (const auto& feature : features_) {
+    feature->begin_step(stream);
   }
-  note_end(StepPart::update, stream);
-}
-
-void StepRunner::meet(device::StreamRef stream) {
-  optimizer_.synchronize();
-  outer_.meet(stream);
-  make_weights(stream);
-  met_ = true;
+  accumulate_gradients(batches, stream);
+  end_part(StepPart::pipeline, stream);
+  reduce_losses_and_gradients(stream);
+  wait_for_readers(stream);
+  update_.run(
+      {.update = step - loss_scale_.state().skipped_steps + 1,
+       .lr = lr,
+       .loss_scale = loss_scale_.scale(),
+       .more_changes = std::ranges::any_of(
+           features_, [&](const auto& feature) { return feature->changes_weights(step + 1); })},
+      [&] { end_part(StepPart::reduce, stream); }, stream);
+  for (const auto& feature : features_) {
+    feature->after_update(step + 1, stream);
+  }
+  end_part(StepPart::update, stream);
 }
 
 void StepRunner::make_weights(device::StreamRef stream) {
@@ -126,15 +146,9 @@ void StepRunner::wait_for_readers(device::StreamRef stream) {
 
 void StepRunner::prepare_save(device::StreamRef stream) {
   wait_for_readers(stream);
-  hooks_.fold_errors(stream);
-  if (!outer_.in_use()) {
-    return;
+  for (const auto& feature : features_) {
+    feature->prepare_save(stream);
   }
-  if (!met_) {
-    hooks_.wait_weights(stream);
-    meet(stream);
-  }
-  outer_.average(optimizer_, stream);
 }
 
 void StepRunner::initialise(std::uint64_t seed, device::StreamRef stream) {
@@ -151,18 +165,18 @@ void StepRunner::update_weights_from_masters(device::StreamRef stream, std::int6
 }
 
 void StepRunner::record_into(StepRecorder* recorder) {
-  recorder_ = recorder;
+  tracing_->record_into(recorder);
   pipeline_.record_into(recorder == nullptr ? nullptr : &recorder->actions());
   hooks_.record_into(recorder == nullptr ? nullptr : &recorder->collectives());
 }
 
-void StepRunner::note_end(StepPart part, device::StreamRef stream) {
-  if (recorder_ != nullptr) {
-    recorder_->end(part, stream);
+void StepRunner::end_part(StepPart part, device::StreamRef stream) {
+  for (const auto& feature : features_) {
+    feature->end_part(part, stream);
   }
 }
 
-void StepRunner::reduce_losses(device::StreamRef stream) {
+void StepRunner::reduce_losses_and_gradients(device::StreamRef stream) {
   const device::Range range(name(StepPart::reduce));
   produced_.record(stream);
   produced_.wait(communication_);
@@ -175,18 +189,14 @@ void StepRunner::reduce_losses(device::StreamRef stream) {
 }
 
 float StepRunner::gradient_factor(const StepBatches& batches) const {
-  const std::int64_t targets = outer_.in_use() ? batches.replica_targets : batches.targets;
+  const std::int64_t targets = run_->trains_locally ? batches.replica_targets : batches.targets;
   return targets > 0 ? static_cast<float>(loss_scale_.scale() / static_cast<double>(targets))
                      : 0.0F;
 }
 
 void StepRunner::accumulate_gradients(const StepBatches& batches, device::StreamRef stream) {
   const device::Range range(name(StepPart::pipeline));
-  if (hooks_.keeps_errors()) {
-    wait_for_readers(stream);
-  }
   hooks_.begin_step(stream, loss_scale_.scale());
-  optimizer_.begin_step();
   device::zero(loss_sum_.data(), loss_sum_.bytes(), stream);
   const auto add_loss = [&](model::Stage& head, int slot) {
     kernels::sum(head.loss(slot), loss_sum_, true, stream);
@@ -212,7 +222,9 @@ StepOutcome StepRunner::outcome(device::StreamRef stream) {
 
 parallel::MovedMemories StepRunner::moved_memory() const {
   parallel::MovedMemories moved = hooks_.moved_memory();
-  outer_.add_moved_memory(moved);
+  for (const auto& feature : features_) {
+    feature->add_moved_memory(moved);
+  }
   return moved;
 }
 

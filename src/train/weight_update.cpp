@@ -1,21 +1,13 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/device/range.hpp>
+#include <fourfold/train/step_recorder.hpp>
 #include <fourfold/train/weight_update.hpp>
 
 #include <cmath>
 #include <utility>
 
 namespace fourfold::train {
-namespace {
-
-void note_reduced(StepRecorder* recorder, device::StreamRef stream) {
-  if (recorder != nullptr) {
-    recorder->end(StepPart::reduce, stream);
-  }
-}
-
-}  // namespace
 
 std::vector<std::size_t> update_order(const model::Parameters& parameters) {
   const std::vector<model::Segment>& segments = parameters.layout().segments;
@@ -33,10 +25,11 @@ std::vector<std::size_t> update_order(const model::Parameters& parameters) {
 WeightUpdate::WeightUpdate(const State& state, GradientNorm norm, bool norm_decides)
     : state_(state), norm_(std::move(norm)), norm_decides_(norm_decides) {}
 
-void WeightUpdate::run(const Step& step, StepRecorder* recorder, device::StreamRef stream) {
+void WeightUpdate::run(const Step& step, const std::function<void()>& reduced,
+                       device::StreamRef stream) {
   const device::Range range(name(StepPart::update));
   const auto find_norm = [&] {
-    note_reduced(recorder, stream);
+    reduced();
     norm_.find(state_.hooks.shard_group(), step.loss_scale, stream);
   };
   if (norm_decides_) {

@@ -29,6 +29,9 @@
 
 namespace fourfold::train {
 
+class StepFeature;
+class StepTracing;
+
 using ErrorPieces = std::vector<parallel::ErrorFeedback::Piece>;
 
 /// What one step gave, the same on all ranks.
@@ -67,6 +70,7 @@ class StepRunner {
   /// @param run  on this mesh; borrowed, as the others are
   StepRunner(const ResolvedRun& run, comm::Mesh& mesh, device::Arena& arena);
   StepRunner(ResolvedRun&& run, comm::Mesh& mesh, device::Arena& arena) = delete;
+  ~StepRunner();
 
   /// Draws the initial weights. Collective over the data plane. Blocks the host.
   void initialise(std::uint64_t seed, device::StreamRef stream);
@@ -136,14 +140,15 @@ class StepRunner {
 
  private:
   void accumulate_gradients(const StepBatches& batches, device::StreamRef stream);
-  void reduce_losses(device::StreamRef stream);
+  /// Losses on a stream of their own; finishes the gradients beside them.
+  void reduce_losses_and_gradients(device::StreamRef stream);
   /// What the gradient of a sum of losses is multiplied by: loss_scale / n.
   float gradient_factor(const StepBatches& batches) const;
-  /// Replicas meet; others learn of the new weights. Blocks the host where state is offloaded.
-  void meet(device::StreamRef stream);
-  /// From the masters, and tells the hooks. Blocks likewise.
+  /// What the run has beside the plain step.
+  void list_features();
+  /// From the masters, and tells the hooks. Blocks the host where state is offloaded.
   void make_weights(device::StreamRef stream);
-  void note_end(StepPart part, device::StreamRef stream);
+  void end_part(StepPart part, device::StreamRef stream);
   /// Orders `stream` after keep_state_until()'s mark.
   void wait_for_readers(device::StreamRef stream);
 
@@ -161,12 +166,12 @@ class StepRunner {
   Optimizer optimizer_;
   OuterOptimizer outer_;
   WeightUpdate update_;
-  bool met_ = true;               ///< no step since the replicas met
-  TensorView loss_sum_;           ///< f64 scalar
+  std::vector<std::unique_ptr<StepFeature>> features_;
+  StepTracing* tracing_ = nullptr;  ///< of the list
+  TensorView loss_sum_;             ///< f64 scalar
   device::Stream communication_;  ///< of losses, so that nothing after them waits for other stages
   device::Event produced_;
   comm::Work loss_reduction_;
-  StepRecorder* recorder_ = nullptr;
   const device::Event* state_is_read_ = nullptr;
   std::int64_t targets_ = 0;
 };

@@ -8,10 +8,10 @@
 #include <fourfold/parallel/training_hooks.hpp>
 #include <fourfold/train/gradient_norm.hpp>
 #include <fourfold/train/optimizer.hpp>
-#include <fourfold/train/step_recorder.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -44,9 +44,9 @@ class WeightUpdate {
     double loss_scale = 1;
     bool more_changes = false;  ///< weights will change again before anybody uses them
   };
-  /// Enqueued on `stream`; collective over the mesh. @param recorder  told when gradients are
-  /// reduced; or nullptr
-  void run(const Step& step, StepRecorder* recorder, device::StreamRef stream);
+  /// Enqueued on `stream`; collective over the mesh.
+  /// @param reduced  called when all gradients are reduced, as far as the stream goes
+  void run(const Step& step, const std::function<void()>& reduced, device::StreamRef stream);
   /// Of the gradients of the loss itself, before clipping. Once after each run(); blocks the host.
   float norm(device::StreamRef stream) { return norm_.found(stream); }
 
