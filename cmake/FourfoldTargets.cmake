@@ -55,7 +55,7 @@ function(fourfold_add_test name)
     add_executable(${name} ${arg_SOURCES})
   endif()
   target_link_libraries(${name} PRIVATE ${arg_LIBRARIES} fourfold::warnings)
-  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/harness ${PROJECT_SOURCE_DIR}/tests/harness/include)
+  target_include_directories(${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/tests/harness ${PROJECT_SOURCE_DIR}/tests/harness/include)
   # Catch2's sections and GCC 12's optimiser together make false alarms of this warning; host-debug keeps it.
   # What a test itself computes is little: optimised less, it compiles in two thirds of the time.
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-Wno-maybe-uninitialized;-O1>)

@@ -8,7 +8,7 @@ import check_words
 
 
 class CheckWords(unittest.TestCase):
-    def found(self, text, path="src/comm/mesh.cpp"):
+    def found(self, text, path="src/comm/communicator/mesh.cpp"):
         return [words for _, words in check_words.breaches(path, text)]
 
     def test_identifiers(self):

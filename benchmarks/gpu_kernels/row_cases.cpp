@@ -4,8 +4,8 @@
 /// Kernels that see each element once. Bytes are those that have to move: statistics and weights of
 /// a row's width are counted where they are not small beside the rows.
 #include "cases.hpp"
+#include "matmul/gemm.hpp"
 #include "operands.hpp"
-#include "product.hpp"
 
 #include <fourfold/kernels/activation.hpp>
 #include <fourfold/kernels/norm.hpp>

@@ -5,7 +5,7 @@
 /// regular stores, and compute exponentials out of the first-level cache.
 #pragma once
 
-#include "vector_math.hpp"
+#include "vectors/vector_math.hpp"
 
 #include <array>
 #include <cstddef>

@@ -4,7 +4,7 @@
 
     stopped_start.py TRAIN SHIM RUN_FILE calls|moments COUNT [SEED]
 
-`calls`: one rank, stopped by the shim (tests/unit/io/crash_shim.cpp) before COUNT of its calls that change the file system
+`calls`: one rank, stopped by the shim (tests/unit/io/save/crash_shim.cpp) before COUNT of its calls that change the file system
 below log.dir. `moments`: two ranks, both stopped COUNT times at a random time after they have the run's leases. The second start trains on, logs and saves;
 then the first goes on until it ends, and no file of the run may change by that. Every other time the second has ended by
 then, else it stands still meanwhile (not where the first has no lease yet: it would take the second for dead). Prints the seed and what the first ended with; ends with 1 where a file changed."""

@@ -3,7 +3,7 @@
 /// @file
 /// A preparation over an older set that dies, or whose calls fail, at every single call that
 /// changes the file system: no reader sees an older file beside a newer one.
-#include "crash_job.hpp"
+#include "save/crash_job.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/data/dataset.hpp>

@@ -1,0 +1,23 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "vectors/element.hpp"
+
+#include <fourfold/kernels/reference/cast.hpp>
+
+namespace fourfold::kernels::reference {
+
+void cast(ConstTensorView source, TensorView target, device::StreamRef /*stream*/) {
+  for (std::int64_t i = 0; i < source.elements(); ++i) {
+    write_element(target, i, read_element(source, i));
+  }
+}
+
+void add_scaled(ConstTensorView x, float factor, ConstTensorView y, TensorView out,
+                device::StreamRef /*stream*/) {
+  for (std::int64_t i = 0; i < out.elements(); ++i) {
+    const double scaled = static_cast<double>(factor) * static_cast<double>(y.as<float>()[i]);
+    out.as<float>()[i] = static_cast<float>(static_cast<double>(x.as<float>()[i]) + scaled);
+  }
+}
+
+}  // namespace fourfold::kernels::reference

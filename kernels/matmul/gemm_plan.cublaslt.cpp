@@ -1,0 +1,347 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "gemm_plan.cublaslt.hpp"
+
+#include "matmul_algorithm.hpp"
+#include "runtime/scratch.hpp"
+
+#include <fourfold/base/error.hpp>
+#include <fourfold/device/device.hpp>
+#include <fourfold/device/stream_buffer.hpp>
+#include <fourfold/kernels/library_memory.hpp>
+
+#include <fmt/format.h>
+#include <native_stream.hpp>
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+namespace fourfold::kernels {
+namespace {
+
+/// What Hopper's products want to have at most.
+constexpr std::size_t workspace_bytes = product_workspace_bytes;
+constexpr int most_algorithms = 16;
+
+/// Scratch of a product: asked for anew before each use, as what runs between may have let it grow.
+struct Room {
+  void* workspace;
+  float* sums_M;  ///< that the library writes; of Epilogue::row_sums
+};
+Room room_for(const Product& product, device::StreamRef stream) {
+  const bool sums = product.epilogue == Epilogue::row_sums;
+  const std::size_t sum_bytes = sums ? product.m * sizeof(float) : 0;
+  auto* const data = static_cast<std::byte*>(scratch(workspace_bytes + sum_bytes, stream));
+  return {data, sums ? reinterpret_cast<float*>(data + workspace_bytes) : nullptr};
+}
+
+cublasLtEpilogue_t native(const Product& product) {
+  const bool bias = product.bias_N != nullptr;
+  switch (product.epilogue) {
+    case Epilogue::none:
+      break;
+    case Epilogue::gelu:
+      return bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+    case Epilogue::gelu_backward:
+      return CUBLASLT_EPILOGUE_DGELU;
+    case Epilogue::row_sums:  // a is the library's B
+      return CUBLASLT_EPILOGUE_BGRADB;
+  }
+  return bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+}
+
+bool has_aux(const Product& product) {
+  return product.epilogue == Epilogue::gelu || product.epilogue == Epilogue::gelu_backward;
+}
+
+/// Whether the library may be asked for a product as one operation. Not in f32, where arithmetic
+/// binds it and runs are compared to the bit. The rule for aux is cublasLt.h's.
+bool may_be_one(DType dtype, const Product& product) {
+  if (product.epilogue == Epilogue::none) {
+    return true;
+  }
+  const bool aux_fits = product.c_row % 8 == 0 && alignment_of(product.aux_MN) >= 16;
+  return dtype != DType::f32 && (!has_aux(product) || aux_fits);
+}
+
+/// What is taken where nothing is measured. Before Hopper the library makes a kernel of its own of
+/// gelu, and sums beside weight gradients have made them slower than both apart (llm.c pull request
+/// 591; CUDALibrarySamples issue 90).
+bool is_one_by_default(const Product& product) {
+  static const bool is_hopper = device::device_facts().compute_capability >= 90;
+  return product.epilogue == Epilogue::none || (has_aux(product) && is_hopper);
+}
+
+/// Split sums are added in a fixed order.
+bool repeats_bits(const cublasLtMatmulAlgo_t& algorithm) {
+  std::uint32_t scheme = 0;
+  std::size_t written = 0;
+  const cublasStatus_t status = cublasLtMatmulAlgoConfigGetAttribute(
+      &algorithm, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, &scheme, sizeof(scheme), &written);
+  return status != CUBLAS_STATUS_SUCCESS || scheme == CUBLASLT_REDUCTION_SCHEME_NONE ||
+         scheme == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+}
+
+MatmulPreference preference_for(const Product& product) {
+  cublasLtMatmulPreference_t made = nullptr;
+  check_cublas(cublasLtMatmulPreferenceCreate(&made), "cublasLtMatmulPreferenceCreate");
+  MatmulPreference preference(made);
+  set(made, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{workspace_bytes});
+  set(made, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+      std::uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
+  set(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment_of(product.b));
+  set(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment_of(product.a));
+  set(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment_of(product.c));
+  set(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment_of(product.c));
+  return preference;
+}
+
+/// Where a product that adds to what is there does so while it is measured: aligned as its own.
+class SpareSums {
+ public:
+  SpareSums(Product& product, device::StreamRef stream) {
+    if (product.write != Write::accumulate) {
+      return;
+    }
+    c_ = device::StreamBuffer(bytes(product), stream);
+    device::zero(c_.data(), c_.bytes(), stream);
+    const std::size_t offset = alignment_of(product.c) % 256;
+    product.c = static_cast<std::byte*>(c_.data()) + offset;
+    if (product.sums_M != nullptr) {
+      sums_ = device::StreamBuffer(product.m * sizeof(float), stream);
+      device::zero(sums_.data(), sums_.bytes(), stream);
+      product.sums_M = static_cast<float*>(sums_.data());
+    }
+  }
+  void give_back(device::StreamRef stream) {
+    c_.give_back(stream);
+    sums_.give_back(stream);
+  }
+  static std::size_t bytes(const Product& product) {
+    return product.write != Write::accumulate
+               ? 0
+               : static_cast<std::size_t>(product.m * product.c_row) *
+                         size_in_bytes(product.c_dtype) +
+                     256;
+  }
+
+ private:
+  device::StreamBuffer c_;
+  device::StreamBuffer sums_;
+};
+
+}  // namespace
+
+ProductPlan::ProductPlan(DType dtype, const Product& p, device::StreamRef stream)
+    : dtype_(dtype),
+      name_(kind_of(dtype, p).str()),
+      b_(p.b_transposed ? matrix_layout(dtype, p.k, p.n, p.k)
+                        : matrix_layout(dtype, p.n, p.k, p.n)),
+      a_(p.a_transposed ? matrix_layout(dtype, p.m, p.k, p.a_row)
+                        : matrix_layout(dtype, p.k, p.m, p.a_row)),
+      c_(matrix_layout(p.c_dtype, p.n, p.m, p.c_row)) {
+  room_for(p, stream);  // memory first: that makes the process's device the calling thread's
+  const std::optional<std::string> known = known_way(name_);
+  const bool measures = measures_products();
+  find_ways(p, measures || known, stream);
+  const auto found = std::ranges::find(ways_, known.value_or(""), &Way::name);
+  if (found != ways_.end()) {
+    chosen_ = found - ways_.begin();
+  } else {
+    is_chosen_ = !measures || ways_.size() == 1;
+  }
+}
+
+/// Pointers are part of a description: each call has one of its own, which takes no memory.
+void ProductPlan::describe(const Product& p, float* sums_M,
+                           cublasLtMatmulDescOpaque_t& made) const {
+  check_cublas(cublasLtMatmulDescInit(&made, CUBLAS_COMPUTE_32F, CUDA_R_32F),
+               "cublasLtMatmulDescInit");
+  set(&made, CUBLASLT_MATMUL_DESC_TRANSA, p.b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set(&made, CUBLASLT_MATMUL_DESC_TRANSB, p.a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set(&made, CUBLASLT_MATMUL_DESC_EPILOGUE, native(p));
+  if (p.epilogue == Epilogue::row_sums) {
+    set(&made, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, CUDA_R_32F);
+    set(&made, CUBLASLT_MATMUL_DESC_BIAS_POINTER, sums_M);
+  } else if (p.bias_N != nullptr) {
+    set(&made, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, cuda_type_of(dtype_));
+    set(&made, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias_N);
+  }
+  if (has_aux(p)) {
+    set(&made, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, p.c_row);
+    set(&made, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, p.aux_MN);
+  }
+}
+
+/// The default first. @param all  not only that
+void ProductPlan::find_ways(const Product& p, bool all, device::StreamRef stream) {
+  const bool default_is_one = is_one_by_default(p);
+  if (may_be_one(dtype_, p) && (all || default_is_one)) {
+    for (const cublasLtMatmulAlgo_t& algorithm : algorithms(p, stream)) {
+      ways_.push_back({algorithm_name(algorithm), algorithm});
+    }
+  }
+  if (p.epilogue != Epilogue::none) {
+    ways_.insert(default_is_one ? ways_.end() : ways_.begin(), Way{apart_way, {}});
+  } else if (ways_.empty()) {
+    throw SystemError(
+        ExitCode::internal,
+        fmt::format("cuBLASLt knows no way for the product {} (this is a bug); report it", name_));
+  }
+  if (!all) {
+    ways_.resize(1);
+  }
+}
+
+std::vector<cublasLtMatmulAlgo_t> ProductPlan::algorithms(const Product& p,
+                                                          device::StreamRef stream) const {
+  cublasLtMatmulDescOpaque_t description{};
+  describe(p, room_for(p, stream).sums_M, description);
+  std::array<cublasLtMatmulHeuristicResult_t, most_algorithms> found{};
+  int count = 0;
+  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+      cublaslt(), &description, b_.get(), a_.get(), c_.get(), c_.get(), preference_for(p).get(),
+      most_algorithms, found.data(), &count);
+  std::vector<cublasLtMatmulAlgo_t> result;
+  const bool no_way =
+      status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE;
+  if (no_way && p.epilogue != Epilogue::none) {
+    return result;
+  }
+  check_cublas(status, "cublasLtMatmulAlgoGetHeuristic");
+  for (const auto& one : std::span(found).first(count)) {
+    if (one.state == CUBLAS_STATUS_SUCCESS && one.workspaceSize <= workspace_bytes &&
+        repeats_bits(one.algo)) {
+      result.push_back(one.algo);
+    }
+  }
+  return result;
+}
+
+bool ProductPlan::enqueue(const Algorithm& algorithm, const Product& p,
+                          const EpilogueKernels* kernels, device::StreamRef stream) const {
+  if (!algorithm) {
+    kernels->apart(dtype_, p, stream);
+    return true;
+  }
+  const float one = 1;
+  const float so_far = p.write == Write::accumulate ? 1 : 0;
+  const Room room = room_for(p, stream);
+  cublasLtMatmulDescOpaque_t description{};
+  describe(p, room.sums_M, description);
+  const cublasStatus_t status = cublasLtMatmul(
+      cublaslt(), &description, &one, p.b, b_.get(), p.a, a_.get(), &so_far, p.c, c_.get(), p.c,
+      c_.get(), &*algorithm, room.workspace, workspace_bytes, native(stream));
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE) {
+    return false;
+  }
+  check_cublas(status, "cublasLtMatmul");
+  if (p.epilogue == Epilogue::row_sums) {
+    kernels->add(room.sums_M, p.sums_M, p.m, stream);
+  }
+  return true;
+}
+
+void ProductPlan::run(const Product& product, const EpilogueKernels* kernels,
+                      device::StreamRef stream) {
+  if (enqueue(choose(product, kernels, stream), product, kernels, stream)) {
+    return;
+  }
+  if (kernels == nullptr) {
+    check_cublas(CUBLAS_STATUS_NOT_SUPPORTED, "cublasLtMatmul");
+  }
+  {
+    const std::scoped_lock lock(mutex_);  // it was said to be there, and is not: in every run
+    ways_ = {Way{apart_way, {}}};
+    chosen_ = 0;
+    is_chosen_ = true;
+    rounds_.reset();
+    outdate_recorded_work();
+  }
+  kernels->apart(dtype_, product, stream);
+}
+
+ProductPlan::Algorithm ProductPlan::choose(const Product& product, const EpilogueKernels* kernels,
+                                           device::StreamRef stream) {
+  const std::scoped_lock lock(mutex_);
+  if (!is_chosen_) {
+    measure(product, kernels, stream);
+  }
+  return ways_[chosen_].algorithm;
+}
+
+/// Begins, or takes up what is there by now.
+void ProductPlan::measure(const Product& product, const EpilogueKernels* kernels,
+                          device::StreamRef stream) {
+  if (is_captured(stream)) {
+    return;
+  }
+  if (!rounds_) {
+    begin_measuring(product, kernels, stream);
+  } else if (rounds_->is_done()) {
+    conclude();
+  }
+}
+
+void ProductPlan::begin_measuring(const Product& product, const EpilogueKernels* kernels,
+                                  device::StreamRef stream) {
+  const std::size_t free_bytes = device::owner_of(device::MemoryKind::device).free_bytes;
+  if (2 * SpareSums::bytes(product) > free_bytes) {
+    is_chosen_ = true;
+    return;
+  }
+  Product timed = product;
+  SpareSums spare(timed, stream);
+  refused_.assign(ways_.size(), false);
+  rounds_.emplace(stream);
+  for (std::size_t round = 0; round < TimingRounds::rounds; ++round) {
+    for (std::size_t way = 0; way < ways_.size(); ++way) {
+      refused_[way] = refused_[way] || !enqueue(ways_[way].algorithm, timed, kernels, stream);
+      rounds_->mark();
+    }
+  }
+  spare.give_back(stream);
+}
+
+void ProductPlan::conclude() {
+  std::vector<std::vector<double>> us = rounds_->us(ways_.size());
+  for (std::size_t way = 0; way < ways_.size(); ++way) {
+    if (refused_[way]) {
+      us[way].clear();
+    }
+  }
+  const WayTimes times = fastest_way(us);
+  chosen_ = times.best;
+  is_chosen_ = true;
+  outdate_recorded_work();
+  rounds_.reset();
+  note_choice({.product = name_,
+               .way = ways_[chosen_].name,
+               .us = times.median_us[chosen_],
+               .default_us = times.median_us.front()});
+}
+
+bool ProductPlan::is_chosen() const {
+  const std::scoped_lock lock(mutex_);
+  return is_chosen_;
+}
+
+void ProductPlan::choose() {
+  const std::scoped_lock lock(mutex_);
+  if (rounds_) {
+    rounds_->wait();
+    conclude();
+  }
+}
+
+std::vector<std::string> ProductPlan::way_names() const {
+  const std::scoped_lock lock(mutex_);
+  std::vector<std::string> names;
+  for (const Way& way : ways_) {
+    names.push_back(way.name);
+  }
+  return names;
+}
+
+}  // namespace fourfold::kernels

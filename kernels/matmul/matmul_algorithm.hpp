@@ -1,0 +1,79 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// What product_choices.hpp is made of: names, the choice from times, and what is known of choices.
+#pragma once
+
+#include "gemm.hpp"
+
+#include <fourfold/kernels/matmul_tuning.hpp>
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fourfold::kernels {
+
+/// Bytes that an address is a multiple of, 256 at most, as far as products mind it. 256 for none.
+std::uint32_t alignment_of(const void* data);
+
+/// All that a product's ways depend on: products of one kind share a plan, and an entry in files.
+struct ProductKind {
+  DType dtype;
+  DType c_dtype;
+  std::int64_t m;
+  std::int64_t n;
+  std::int64_t k;
+  bool a_transposed;
+  bool b_transposed;
+  std::int64_t a_row;
+  std::int64_t c_row;
+  Write write;
+  Epilogue epilogue;
+  bool has_bias;
+  std::uint32_t a_alignment;
+  std::uint32_t b_alignment;
+  std::uint32_t c_alignment;
+  std::uint32_t bias_alignment;
+  std::uint32_t aux_alignment;
+
+  /// In words, which differ where kinds do: what files call it.
+  std::string str() const;
+  friend auto operator<=>(const ProductKind&, const ProductKind&) = default;
+};
+ProductKind kind_of(DType dtype, const Product& product);
+
+/// The way of a product's epilogue by kernels of its own.
+inline constexpr const char* apart_way = "apart";
+
+struct WayTimes {
+  std::size_t best = 0;
+  std::vector<double> median_us;  ///< of each way; infinite when it had no time
+};
+/// The way with the least median, but the first of them unless it is beaten by 1 %: less is noise,
+/// and the first is what runs without choices have.
+/// @param us  rounds of times for each way; empty: it was refused
+/// @pre there is a way
+WayTimes fastest_way(const std::vector<std::vector<double>>& us);
+
+// -- what is known of choices, of all threads -----------------------------------------------------
+
+/// Whether products without a choice are to be measured.
+bool measures_products();
+std::optional<std::string> known_way(const std::string& product);
+void note_choice(const ProductChoice& choice);
+
+// -- of the vendor's library ----------------------------------------------------------------------
+
+/// The names of all ways that it has for a product; the first is the one without a choice. Of
+/// cuBLASLt only, for tests that take each.
+std::vector<std::string> ways_of(DType dtype, const Product& product);
+/// Lets products be chosen anew by their next calls.
+void forget_ways();
+/// Waits for the times of all measurements that began, and notes what they say.
+void finish_timing();
+
+}  // namespace fourfold::kernels

@@ -1,0 +1,77 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "devices/device_ranks.hpp"
+#include "host/endpoint.threads.hpp"
+#include "host/message_communicator.hpp"
+
+#include <fourfold/base/contract.hpp>
+#include <fourfold/base/log.hpp>
+#include <fourfold/comm/thread_group.hpp>
+
+#include <exception>
+#include <mutex>
+#include <numeric>
+#include <thread>
+#include <vector>
+
+namespace fourfold::comm {
+namespace {
+
+void run_threads(int ranks, const DeviceRanks* device,
+                 const std::function<void(Communicator& world)>& body) {
+  FOURFOLD_EXPECT(ranks >= 1);
+  ThreadWorld world(ranks);
+  const auto channel = std::make_shared<ThreadChannel>(static_cast<std::size_t>(ranks));
+  std::mutex mutex;
+  std::exception_ptr first_failure;
+
+  const auto run_rank = [&](int rank) {
+    log::set_thread_rank(rank, ranks);
+    const auto failed = [&](const std::string& reason) {
+      {
+        const std::scoped_lock lock(mutex);
+        first_failure = first_failure ? first_failure : std::current_exception();
+      }
+      world.fail(rank, reason);
+    };
+    try {
+      std::vector<int> everybody(ranks);
+      std::iota(everybody.begin(), everybody.end(), 0);
+      std::unique_ptr<Communicator> communicator = std::make_unique<MessageCommunicator>(
+          std::make_unique<ThreadEndpoint>(world, world.progress(rank), channel, rank), "world",
+          std::move(everybody));
+      if (device != nullptr) {
+        communicator = device->join(world, std::move(communicator));
+      }
+      body(*communicator);
+    } catch (const std::exception& error) {
+      failed(error.what());
+    } catch (...) {
+      failed("an unknown exception");
+    }
+  };
+  std::vector<std::thread> threads;
+  threads.reserve(ranks);
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back(run_rank, rank);
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  if (first_failure) {
+    std::rethrow_exception(first_failure);
+  }
+}
+
+}  // namespace
+
+void run_ranks(int ranks, const std::function<void(Communicator& world)>& body) {
+  run_threads(ranks, nullptr, body);
+}
+
+void run_device_ranks(int ranks, const std::function<void(Communicator& world)>& body) {
+  const DeviceRanks device;
+  run_threads(ranks, &device, body);
+}
+
+}  // namespace fourfold::comm
