@@ -31,20 +31,38 @@ FOLDER_ARROWS = {
         "step": ["format"], "payload": ["step"], "load": ["step"], "save": ["payload", "load"],
         "recut": ["save"], "repair": ["save"], "fast": ["save"],
     },
+    "kernels": {
+        "backend": ["runtime"], "runtime": [], "vectors": ["runtime"],
+        **{topic: ["vectors"] for topic in ("activation", "attention", "cast", "compression", "cross_entropy", "dropout", "embedding", "optimizer")},
+        "rotary": ["attention"], "libraries": ["attention"], "matmul": ["activation", "libraries"], "reduction": ["matmul"], "norm": ["reduction"],
+    },
+    "src/comm": {
+        "communicator": [], "host": ["communicator"], "nccl": ["host"], "devices": ["nccl"], "watchdog": ["communicator"],
+        "runtime": ["devices", "watchdog"],
+    },
+    "src/parallel": {
+        "trace": [], "shards": [], "context": [], "tensor": ["context", "trace"], "gradients": ["shards", "trace"],
+        "weights": ["gradients", "tensor"], "pipeline": ["trace"],
+    },
+    "src/train": {
+        "inputs": [], "step": ["inputs"], "state": ["step"], "plan": ["state"], "saves": ["plan"], "verify": ["plan"], "run": ["saves", "verify"],
+    },
     "src/data": {"unicode": [], "dataset": [], "tokenizer": ["unicode"], "prepare": ["tokenizer", "dataset"]},
 }
-HEADERS_ALONE = {"io": {"no_room": "disk", "text_file": "foreign", "checkpoint": "format", "save_request": "format", "tensor_state": "format"}}
+HEADERS_ALONE = {"kernels": {"place": "vectors", "write": "vectors"}, "src/comm": {"device_options": "communicator", "single_process": "communicator"},
+                 "src/parallel": {"gradient_compression": "gradients", "gradient_reduction": "gradients", "moved_memory": "tensor"},
+                 "src/train": {"longest_of_last": "saves"}, "io": {"no_room": "disk", "text_file": "foreign", "checkpoint": "format", "save_request": "format", "tensor_state": "format"}}
 # Third-party header -> the files that may include it (tests and benchmarks may too, to compare against).
 DOORS = {
     r"mpi\.h$": r"^(src/comm|io)/(?!include/)", r"hdf5\w*\.h$|H5\w+\.h$": r"^io/(?!include/)",
-    r"cuda(_\w+)?\.h$": r"^src/device/(?!include/)|^src/comm/.*\.cuda\.cu$|^kernels/(?!include/)",
+    r"cuda(_\w+)?\.h$": r"^src/device/(?!include/)|^src/comm/devices/.*\.cuda\.cu$|^kernels/(?!include/)",
     r"(cuda_check|driver_function|native_stream)\.hpp$": r"^(src/device|src/comm|kernels)/(?!include/)",
     r"cublasLt\.h$": r"^kernels/(?!include/)", r"nvtx3/": r"^(src/device|tests/harness)/(?!include/)",
-    r"cudnn(_\w+)?\.h$|cudnn_frontend|nvrtc\.h$": r"^kernels/device/[^/]*\.cudnn\.cpp$",
-    # A body of one kind of device: those beside it name it without the folder, and what both kinds share knows none.
-    r"(host|device)/\w+(\.\w+)?\.hpp$": r"^kernels/body/",
+    r"cudnn(_\w+)?\.h$|cudnn_frontend|nvrtc\.h$": r"^kernels/attention/[^/]*\.cudnn\.cpp$",
+    # A kernel of one kind of device: what both kinds share knows none.
+    r"(\w+/)?\w+(?<!host)_device\.hpp$": r"^src/device/|^kernels/\w+/(\w+_device\.|\w+\.(cudnn|emulated)\.)", r"(\w+/)?\w+_host\.hpp$": r"^kernels/\w+/\w+_host\.",
     r"emulated_gpu\.hpp$": r"^(src|kernels)/.*emulated(/|\.cpp$)",
-    r"nccl\.h$": r"^src/comm/[^/]*\.nccl\.[ch]pp$", r"Kokkos_": r"^kernels/(?!include/)",
+    r"nccl\.h$": r"^src/comm/\w+/[^/]*\.nccl\.[ch]pp$", r"Kokkos_": r"^kernels/(?!include/)",
     r"(oneapi/)?dnnl": r"^kernels/(?!include/)", r"nlohmann/|simdjson": r"^(?!.*include/fourfold).*\.json\.[ch]pp$",
     r"toml\+\+|toml\.hpp": r"^(?!.*include/fourfold).*\.toml\.[ch]pp$",
     r"CLI/": r"^apps/", r"pcre2\.h|sentencepiece|utf8proc": r"^(io|src/data)/(?!include/)", r"omp\.h$": r"^kernels/(?!include/)",
@@ -60,7 +78,7 @@ CALLS = {
     r"std::[io]?fstream\b|\bfopen\(|(?<!\w)::open\(":
         ({"src/base/regular_file.cpp",
           # Files of the kernel's.
-          "apps/doctor/rank_facts.cpp", "io/disk/lease_holder.cpp", "src/comm/clock_offset.cpp", "src/comm/mpi_runtime.mpi.cpp", "src/comm/shared_memory.cpp",
+          "apps/doctor/rank_facts.cpp", "io/disk/lease_holder.cpp", "src/comm/host/clock_offset.cpp", "src/comm/runtime/mpi_runtime.mpi.cpp", "src/comm/host/shared_memory.cpp",
           "src/comm/watchdog/startup_watchdog.cpp", "src/device/host_memory.cpp", "src/device/process_memory.cpp",
           "io/disk/file.cpp", "io/disk/temporary.cpp",  # folders, and names that are of no use to others
           "io/disk/at_signal.cpp",  # in a signal handler, where nothing else may be called
@@ -71,7 +89,7 @@ CALLS = {
 MESSAGE = re.compile(r"\b(?:\w*Error|log::(?:info|warning|local)|write_stderr|program::print_text)\s*\(")
 UNESCAPED = re.compile(r"\bfmt::format\(|\b(?:what|string)\(\)\s*\+|\+\s*[\w.>-]*\b(?:what|string)\(\)")
 # nvcc compiles these; it knows no format strings that are checked while compiling, and they tell nothing from outside.
-OF_DEVICES = re.compile(r"\.(cuda|cudnn|cublaslt|kokkos)\.|^kernels/body/")
+OF_DEVICES = re.compile(r"\.(cuda|cudnn|cublaslt|kokkos)\.|^kernels/backend/")
 # Public headers that no test needs to include, and why.
 UNTESTED = {"base/file_descriptor.hpp": "an alias of UniqueHandle, which has its test"}
 SUFFIXES = {".cpp", ".hpp", ".cu", ".cuh"}
@@ -156,7 +174,7 @@ def folder_breaches(texts, root):
         for number, line in enumerate(text.splitlines(), 1):
             if re.match(r'\s*#\s*include\s*"\.', line):
                 yield f"{path}:{number}: name the folder of {room}, as in \"{own}/file.hpp\", not the way there"
-            if include := re.match(rf'\s*#\s*include\s*(?:<fourfold/{room}/(\w+)\.hpp>|"(\w+)/)', line):
+            if include := re.match(rf'\s*#\s*include\s*(?:<fourfold/{room}/(?:reference/)?(\w+)\.hpp>|"(\w+)/)', line):
                 other = folder_of.get(include.group(1)) or include.group(2)
                 if other not in reach(own, arrows):
                     yield f"{path}:{number}: '{own}' of {room} must not include from '{other}'"

@@ -23,7 +23,7 @@ class CheckLayers(unittest.TestCase):
         self.assertEqual(words_for(path, body), [])
 
     def test_arrows(self):
-        self.clean("src/train/trainer.cpp", "#include <fourfold/base/box.hpp>\n#include <fourfold/io/store.hpp>\n")
+        self.clean("src/train/run/trainer.cpp", "#include <fourfold/base/box.hpp>\n#include <fourfold/io/store.hpp>\n")
         self.clean("src/parallel/hooks.cpp", "#include <fourfold/comm/mesh.hpp>\n#include <fourfold/schedule/schedule.hpp>\n")
         self.clean("src/plan/simulate.cpp", "#include <fourfold/schedule/schedule.hpp>\n")
         self.breach("src/model/block.cpp", "#include <fourfold/comm/mesh.hpp>\n", "'model' must not include")
@@ -57,29 +57,32 @@ class CheckLayers(unittest.TestCase):
 
     def test_doors(self):
         self.clean("src/comm/mpi.cpp", "#include <mpi.h>\n")
-        self.clean("kernels/host/norm.kokkos.cpp", "#include <Kokkos_Core.hpp>\n")
+        self.clean("kernels/norm/norm_host.kokkos.cpp", "#include <Kokkos_Core.hpp>\n")
         self.clean("tests/unit/io/h5_test.cpp", "#include <hdf5.h>\n")
-        self.breach("src/train/trainer.cpp", "#include <mpi.h>\n", "<mpi.h>")
+        self.breach("src/train/run/trainer.cpp", "#include <mpi.h>\n", "<mpi.h>")
         self.breach("src/comm/include/fourfold/comm/mesh.hpp", "#include <mpi.h>\n", "<mpi.h>")
         self.breach("src/model/block.cpp", "#include <Kokkos_Core.hpp>\n", "<Kokkos_Core.hpp>")
         self.clean("src/device/buffer.cuda.cpp", "#include <cuda_runtime_api.h>\n")
-        self.breach("src/train/trainer.cpp", "#include <cuda_runtime_api.h>\n", "<cuda_runtime_api.h>")
+        self.breach("src/train/run/trainer.cpp", "#include <cuda_runtime_api.h>\n", "<cuda_runtime_api.h>")
         self.clean("src/device/range.cuda.cpp", "#include <nvtx3/nvToolsExt.h>\n")
-        self.breach("src/train/trainer.cpp", "#include <nvtx3/nvToolsExt.h>\n", "<nvtx3/nvToolsExt.h>")
+        self.breach("src/train/run/trainer.cpp", "#include <nvtx3/nvToolsExt.h>\n", "<nvtx3/nvToolsExt.h>")
         for header in ("cudnn.h", "cudnn_graph.h", "cudnn_frontend.h", "cudnn_frontend/graph_interface.h", "nvrtc.h"):
-            self.clean("kernels/device/attention.cudnn.cpp", f"#include <{header}>\n")
-            self.breach("kernels/vendor_attention.cpp", f"#include <{header}>\n", f"<{header}>")
+            self.clean("kernels/attention/attention.cudnn.cpp", f"#include <{header}>\n")
+            self.breach("kernels/attention/vendor_attention.cpp", f"#include <{header}>\n", f"<{header}>")
             self.breach("src/device/device.cuda.cpp", f"#include <{header}>\n", f"<{header}>")
-        self.clean("kernels/device/attention.cudnn.cpp", '#include "cudnn_library.hpp"\n#include "vendor_attention.hpp"\n')
-        for folder in ("host", "device"):
-            self.breach("kernels/cast.kokkos.cpp", f'#include "{folder}/packs.hpp"\n', f"<{folder}/packs.hpp>")
-            self.breach(f"kernels/{folder}/norm.kokkos.cpp", f'#include "{folder}/packs.hpp"\n', f"<{folder}/packs.hpp>")
-        self.clean("kernels/body/emulated/vendor_attention.cpp", '#include "device/portable_attention.hpp"\n')
-        self.clean("kernels/cast.kokkos.cpp", "#include <fourfold/device/stream.hpp>\n")
-        self.clean("src/comm/communicator.nccl.cpp", "#include <native_stream.hpp>\n")
-        self.breach("src/train/trainer.cpp", "#include <cuda_check.hpp>\n", "<cuda_check.hpp>")
+        self.clean("kernels/attention/attention.cudnn.cpp", '#include "cudnn_library.hpp"\n#include "vendor_attention.hpp"\n')
+        for kind, other in (("host", "device"), ("device", "host")):
+            header = f"vectors/rows_{kind}.hpp"
+            self.breach("kernels/cast/cast.kokkos.cpp", f'#include "{header}"\n', f"<{header}>")
+            self.breach(f"kernels/norm/norm_{other}.kokkos.cpp", f'#include "{header}"\n', f"<{header}>")
+            self.clean(f"kernels/norm/norm_{kind}.kokkos.cpp", f'#include "{header}"\n')
+        self.clean("kernels/cast/cast.kokkos.cpp", '#include "vectors/host_device.hpp"\n')
+        self.clean("kernels/attention/vendor_attention.emulated.cpp", '#include "portable_attention_device.hpp"\n')
+        self.clean("kernels/cast/cast.kokkos.cpp", "#include <fourfold/device/stream.hpp>\n")
+        self.clean("src/comm/nccl/nccl_communicator.nccl.cpp", "#include <native_stream.hpp>\n")
+        self.breach("src/train/run/trainer.cpp", "#include <cuda_check.hpp>\n", "<cuda_check.hpp>")
         self.breach("src/device/include/fourfold/device/stream.hpp", "#include \"native_stream.hpp\"\n", "<native_stream.hpp>")
-        self.clean("kernels/body/emulated/enqueue.hpp", "#include <emulated_gpu.hpp>\n")
+        self.clean("kernels/backend/emulated/enqueue.hpp", "#include <emulated_gpu.hpp>\n")
         self.breach("src/device/buffer.cuda.cpp", "#include <emulated_gpu.hpp>\n", "<emulated_gpu.hpp>")
         self.breach("src/train/report.cpp", "#include <nlohmann/json.hpp>\n", "<nlohmann/json.hpp>")
         self.breach("src/data/dataset.cpp", "#include <hdf5.h>\n", "<hdf5.h>")
@@ -91,7 +94,7 @@ class CheckLayers(unittest.TestCase):
         for line in ('fmt::print("{}", name);', 'fmt::println(stderr, "{}", name);', "std::cout << name;", "std::cerr << name;",
                      "std::fwrite(text.data(), 1, text.size(), stdout);", "std::fputs(text.c_str(), stderr);", "std::printf(\"%s\", name);",
                      "::write(STDOUT_FILENO, text.data(), text.size());"):
-            for path in ("apps/ckpt/info.cpp", "src/train/trainer.cpp", "io/store.cpp", "kernels/runtime.cpp"):
+            for path in ("apps/ckpt/info.cpp", "src/train/run/trainer.cpp", "io/store.cpp", "kernels/runtime.cpp"):
                 self.breach(path, line + "\n", "program/print.hpp or base/log.hpp")
 
     def test_opens(self):
@@ -114,7 +117,7 @@ class CheckLayers(unittest.TestCase):
         test = "tests/unit/base/box_test.cpp"
         self.assertEqual(len(list(check_layers.untested({header: "", test: ""}))), 1)
         self.assertEqual(list(check_layers.untested({header: "", test: "#include <fourfold/base/box.hpp>\n"})), [])
-        user = "src/comm/mesh.cpp"
+        user = "src/comm/communicator/mesh.cpp"
         self.assertEqual(len(list(check_layers.untested({header: "", user: "#include <fourfold/base/box.hpp>\n"}))), 1)
 
     def test_arrows_inside_rooms(self):
