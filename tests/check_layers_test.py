@@ -134,7 +134,7 @@ class CheckLayers(unittest.TestCase):
         def found_in_data(path, body):
             return list(check_layers.folder_breaches({path: body, "src/data/prepare/prepare.cpp": ""}, "src/data"))
         self.assertEqual(found_in_data("src/data/tokenizer/bpe.cpp", '#include "unicode/utf8.hpp"\n'), [])
-        self.assertEqual(len(found_in_data("src/data/unicode/utf8.cpp", '#include "tokenizer/bpe.hpp"\n')), 1)
+        self.assertEqual(len(found_in_data("src/data/unicode/unicode_text.cpp", '#include "tokenizer/bpe.hpp"\n')), 1)
         self.assertEqual(len(found_in_data("src/data/dataset/order.cpp", "#include <fourfold/data/prepare.hpp>\n")), 1)
         self.assertEqual(len(found_in_data("src/data/utf8.cpp", "")), 1)
 

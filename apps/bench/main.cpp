@@ -1,14 +1,13 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "arguments.hpp"
 #include "measured_rank.hpp"
-#include "memory.hpp"
+#include "arguments.hpp"
 
 #include <fourfold/base/build_facts.hpp>
 #include <fourfold/comm/mpi_runtime.hpp>
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/device/device.hpp>
-#include <fourfold/device/host_memory.hpp>
+#include <fourfold/device/process_memory.hpp>
 #include <fourfold/program/run.hpp>
 
 #include <optional>

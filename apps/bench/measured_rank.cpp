@@ -2,11 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "measured_rank.hpp"
 
-#include "plot.hpp"
 #include "results.hpp"
 
 #include <fourfold/base/log.hpp>
-#include <fourfold/base/terminal.hpp>
 #include <fourfold/exchange/collective_benchmark.hpp>
 #include <fourfold/exchange/measure.hpp>
 #include <fourfold/io/atomic_file.hpp>

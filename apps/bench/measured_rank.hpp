@@ -6,6 +6,8 @@
 
 #include <fourfold/comm/communicator.hpp>
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 namespace fourfold::bench {
@@ -16,5 +18,10 @@ namespace fourfold::bench {
 /// @return differs, on all ranks, when a result was wrong
 ExitCode measure_rank(const Arguments& arguments, const Request& request,
                       const std::string& transport, comm::Communicator& world);
+
+/// @param ranks_on_host  of this machine: they share its memory
+/// @throws UserError (config) when the buffers of the largest size do not fit, naming one that does
+void require_memory(const Request& request, int line_ranks, int ranks_on_host,
+                    std::optional<std::int64_t> available_bytes);
 
 }  // namespace fourfold::bench

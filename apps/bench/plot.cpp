@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "plot.hpp"
+#include "results.hpp"
 
 #include <fourfold/base/text.hpp>
 

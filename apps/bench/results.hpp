@@ -46,4 +46,9 @@ std::string table_foot(const Setting& setting, std::span<const Row> rows);
 /// All of it for programs, with a line of names.
 std::string to_csv(const Setting& setting, std::span<const Row> rows);
 
+/// Bus bandwidth over size (logarithmic) as a picture that stands alone, light or dark as the
+/// reader's screen: a line per operation, the MPI library's own dashed in the same colour, every
+/// row as a tool tip.
+std::string plot_svg(const Setting& setting, std::span<const Row> rows);
+
 }  // namespace fourfold::bench

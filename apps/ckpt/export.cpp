@@ -12,10 +12,10 @@
 #include <fourfold/io/tensor_source.hpp>
 #include <fourfold/program/print.hpp>
 #include <fourfold/program/progress.hpp>
-#include <fourfold/runfile/saved_names.hpp>
+#include <fourfold/runfile/model_of_checkpoint.hpp>
 #include <fourfold/telemetry/human_text.hpp>
 #include <fourfold/train/data_facts.hpp>
-#include <fourfold/train/saved_config.hpp>
+#include <fourfold/train/saved_model.hpp>
 
 #include <fmt/format.h>
 

@@ -4,14 +4,13 @@
 
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
+#include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/directory_lease.hpp>
-#include <fourfold/io/leftovers.hpp>
-#include <fourfold/io/no_room.hpp>
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/program/print.hpp>
 #include <fourfold/program/progress.hpp>
-#include <fourfold/train/named_checkpoint.hpp>
+#include <fourfold/train/load_run.hpp>
 
 #include <fmt/format.h>
 

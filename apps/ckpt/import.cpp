@@ -5,12 +5,11 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
+#include <fourfold/base/regular_file.hpp>
 #include <fourfold/base/text.hpp>
-#include <fourfold/base/whole_path.hpp>
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/data/tokenizer.hpp>
 #include <fourfold/interchange/import.hpp>
-#include <fourfold/interchange/run_file.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/made_folders.hpp>
@@ -19,7 +18,7 @@
 #include <fourfold/model/presets.hpp>
 #include <fourfold/program/print.hpp>
 #include <fourfold/program/progress.hpp>
-#include <fourfold/runfile/saved_names.hpp>
+#include <fourfold/runfile/model_of_checkpoint.hpp>
 #include <fourfold/telemetry/human_text.hpp>
 #include <fourfold/train/data_facts.hpp>
 

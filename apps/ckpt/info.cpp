@@ -4,13 +4,13 @@
 
 #include <fourfold/base/message.hpp>
 #include <fourfold/comm/thread_group.hpp>
-#include <fourfold/io/checkpoint_facts.hpp>
+#include <fourfold/io/checkpoint.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/program/print.hpp>
-#include <fourfold/runfile/saved_names.hpp>
+#include <fourfold/runfile/model_of_checkpoint.hpp>
 #include <fourfold/telemetry/human_text.hpp>
-#include <fourfold/train/named_checkpoint.hpp>
-#include <fourfold/train/saved_config.hpp>
+#include <fourfold/train/load_run.hpp>
+#include <fourfold/train/saved_model.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

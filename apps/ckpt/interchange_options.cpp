@@ -1,6 +1,5 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "memory_option.hpp"
 #include "verbs.hpp"
 
 #include <fourfold/program/checkpoint_option.hpp>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verbs.hpp"
 
-#include <fourfold/base/remedies.hpp>
+#include <fourfold/base/error.hpp>
 #include <fourfold/program/command_line.hpp>
 #include <fourfold/program/run.hpp>
 

@@ -5,13 +5,13 @@
 #include <fourfold/base/message.hpp>
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/io/array_file.hpp>
-#include <fourfold/io/checkpoint_facts.hpp>
+#include <fourfold/io/checkpoint.hpp>
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/io/tensor_source.hpp>
 #include <fourfold/program/print.hpp>
 #include <fourfold/program/progress.hpp>
 #include <fourfold/telemetry/human_text.hpp>
-#include <fourfold/train/named_checkpoint.hpp>
+#include <fourfold/train/load_run.hpp>
 
 #include <fmt/format.h>
 

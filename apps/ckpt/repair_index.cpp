@@ -6,7 +6,7 @@
 #include <fourfold/program/print.hpp>
 #include <fourfold/program/progress.hpp>
 #include <fourfold/telemetry/human_text.hpp>
-#include <fourfold/train/named_checkpoint.hpp>
+#include <fourfold/train/load_run.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

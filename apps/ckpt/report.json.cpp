@@ -3,7 +3,7 @@
 #include "verbs.hpp"
 
 #include <fourfold/base/json_text.hpp>
-#include <fourfold/io/checkpoint_facts.hpp>
+#include <fourfold/io/checkpoint.hpp>
 
 #include <nlohmann/json.hpp>
 

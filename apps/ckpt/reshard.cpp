@@ -8,7 +8,7 @@
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/comm/mpi_runtime.hpp>
 #include <fourfold/comm/thread_group.hpp>
-#include <fourfold/io/checkpoint_facts.hpp>
+#include <fourfold/io/checkpoint.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/checkpoint_plan.hpp>
 #include <fourfold/io/made_folders.hpp>
@@ -20,8 +20,8 @@
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/telemetry/human_text.hpp>
 #include <fourfold/train/data_facts.hpp>
-#include <fourfold/train/named_checkpoint.hpp>
-#include <fourfold/train/saved_config.hpp>
+#include <fourfold/train/load_run.hpp>
+#include <fourfold/train/saved_model.hpp>
 #include <fourfold/train/state_layouts.hpp>
 
 #include <algorithm>

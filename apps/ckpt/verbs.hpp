@@ -9,6 +9,8 @@
 #include <fourfold/io/index_repair.hpp>
 #include <fourfold/io/retention.hpp>
 
+#include <CLI/CLI.hpp>
+
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -183,5 +185,13 @@ std::string steps_json(const std::filesystem::path& folder,
 std::string verified_json(const std::vector<Verified>& steps);
 std::string repair_json(const io::RepairReport& report, bool dry_run);
 std::string diff_json(const io::CheckpointDifferences& differences);
+
+}  // namespace fourfold::ckpt
+
+namespace fourfold::ckpt {
+
+/// --memory: "256M", "2G", or a number of MiB; at least `least_mib`.
+void add_memory_option(CLI::App& verb, std::int64_t& bytes, std::int64_t least_mib,
+                       const char* meaning);
 
 }  // namespace fourfold::ckpt

@@ -3,13 +3,13 @@
 #include "verbs.hpp"
 
 #include <fourfold/comm/thread_group.hpp>
-#include <fourfold/io/checkpoint_facts.hpp>
+#include <fourfold/io/checkpoint.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/checkpoint_load.hpp>
 #include <fourfold/program/print.hpp>
 #include <fourfold/program/progress.hpp>
 #include <fourfold/telemetry/human_text.hpp>
-#include <fourfold/train/named_checkpoint.hpp>
+#include <fourfold/train/load_run.hpp>
 
 #include <fmt/format.h>
 

@@ -7,11 +7,13 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <map>
 #include <set>
 #include <utility>
 
 namespace fourfold::doctor {
+
 namespace {
 
 /// Digits as numbers.
@@ -119,6 +121,34 @@ std::string first_of(std::span<const std::string> items, std::size_t most) {
     return fmt::format("{}", fmt::join(items, ", "));
   }
   return fmt::format("{} and {} more", fmt::join(items.first(most), ", "), items.size() - most);
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) {
+    return 0;
+  }
+  std::ranges::sort(values);
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+std::vector<std::size_t> slow_ones(std::span<const double> rates) {
+  std::vector<std::size_t> slow;
+  if (rates.size() < 2) {
+    return slow;
+  }
+  std::vector<double> numbers;
+  numbers.reserve(rates.size());
+  for (const double rate : rates) {
+    numbers.push_back(std::isfinite(rate) && rate > 0 ? rate : 0);
+  }
+  const double usual = median(numbers);
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (numbers[i] <= 0 || numbers[i] < outlier_share * usual) {
+      slow.push_back(i);
+    }
+  }
+  return slow;
 }
 
 }  // namespace fourfold::doctor

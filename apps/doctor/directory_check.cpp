@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "directory_check.hpp"
 
-#include "outliers.hpp"
+#include "check.hpp"
 
 #include <fourfold/base/message.hpp>
 #include <fourfold/telemetry/human_text.hpp>

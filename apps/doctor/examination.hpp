@@ -2,18 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "arguments.hpp"
 #include "check.hpp"
-#include "clock_check.hpp"
 #include "directory_check.hpp"
-#include "gpu_check.hpp"
+#include "gpu_facts.hpp"
 #include "placement_checks.hpp"
+#include "records.hpp"
 #include "run_needs.hpp"
-#include "speed_check.hpp"
+#include "arguments.hpp"
 #include "transport_check.hpp"
 
 #include <fourfold/comm/mpi_runtime.hpp>
 
+#include <string>
 #include <vector>
 
 namespace fourfold::doctor {
@@ -36,5 +36,11 @@ struct Examination {
 /// Where the ranks are not of one build there is one check, which says so.
 /// @throws UserError (config) for a run file that no run would take
 Examination examine(const Arguments& arguments, const comm::MpiRuntime& mpi);
+
+/// The table, what was found, and the line for sbatch.
+std::string report(const Examination& examination);
+
+/// All of it for programs (docs/doctor.md has the keys).
+std::string to_json(const Examination& examination);
 
 }  // namespace fourfold::doctor

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu_check.hpp"
+#include "gpu_facts.hpp"
 
 #include <fourfold/base/message.hpp>
 

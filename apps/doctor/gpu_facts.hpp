@@ -2,11 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "check.hpp"
+#include "placement_checks.hpp"
+
 #include <fourfold/program/command_output.hpp>
 
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -40,5 +44,10 @@ struct NodeGpus {
 /// @param output_of  program::output_of(), or what plays it
 NodeGpus query_gpus(const std::function<std::optional<program::CommandOutput>(
                         const std::vector<std::string>& command)>& output_of);
+
+/// The GPUs of the nodes against what is sound, and against each other's. A pure function.
+/// @param nodes    by node, in the order of ranks.first_ranks()
+/// @param on_gpus  whether ranks of this build compute on them
+Check devices_check(const Ranks& ranks, std::span<const NodeGpus> nodes, bool on_gpus);
 
 }  // namespace fourfold::doctor

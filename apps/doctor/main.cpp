@@ -1,15 +1,14 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "arguments.hpp"
 #include "examination.hpp"
-#include "report.hpp"
+#include "arguments.hpp"
 
 #include <fourfold/comm/mpi_runtime.hpp>
 #include <fourfold/device/device.hpp>
 #include <fourfold/kernels/runtime.hpp>
 #include <fourfold/program/print.hpp>
 #include <fourfold/program/run.hpp>
-#include <fourfold/runfile/key_search.hpp>
+#include <fourfold/runfile/run_key.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -8,7 +8,7 @@
 #include <fourfold/comm/clock_offset.hpp>
 #include <fourfold/comm/library_collectives.hpp>
 #include <fourfold/comm/mpi_runtime.hpp>
-#include <fourfold/device/host_memory.hpp>
+#include <fourfold/device/process_memory.hpp>
 #include <fourfold/io/directory_probe.hpp>
 #include <fourfold/io/hdf5_version.hpp>
 

@@ -4,19 +4,58 @@
 /// What ranks tell each other, as text.
 #pragma once
 
-#include "clock_check.hpp"
+#include "check.hpp"
 #include "directory_check.hpp"
 #include "gpu_facts.hpp"
+#include "placement_checks.hpp"
 #include "rank_facts.hpp"
-#include "speed_check.hpp"
 #include "transport_check.hpp"
 
+#include <fourfold/base/dtype.hpp>
 #include <fourfold/comm/communicator.hpp>
 
+#include <span>
 #include <string>
 #include <vector>
 
 namespace fourfold::doctor {
+
+/// How fast one rank computes while all the others do too.
+struct RankSpeed {
+  double products_gflops = 0;  ///< matrix products, as the model's linear layers
+  double triad_gb_s = 0;       ///< a = b + s c over arrays beyond the caches, as STREAM counts it
+  double cores_had = 1;        ///< processor time per second, during the products
+};
+
+/// Two windows of `window_s` each, all ranks at once, whatever each gets done in them. Needs
+/// kernels::Runtime. Collective.
+RankSpeed measure_speed(DType dtype, double window_s, comm::Communicator& world);
+
+/// The better of each figure: what disturbs a rank once does not disturb it always.
+RankSpeed better_of(const RankSpeed& a, const RankSpeed& b);
+
+/// Ranks with a figure that stands out.
+bool has_slow_ones(std::span<const RankSpeed> speeds);
+
+Check products_check(const Ranks& ranks, std::span<const RankSpeed> speeds, DType dtype);
+Check bandwidth_check(const Ranks& ranks, std::span<const RankSpeed> speeds);
+
+/// What a node found out about its clock and about names.
+struct ClockFacts {
+  double offset_s = 0;       ///< its time of day before the first node's
+  std::string name_problem;  ///< of the names that it has to find others by; empty: none
+};
+
+/// Collective over `leaders`, the first ranks of the nodes.
+/// @param hosts     of the leaders, as MPI names them
+/// @param machines  of the leaders, comm::machine_identity()
+std::vector<ClockFacts> measure_clocks(const std::vector<std::string>& hosts,
+                                       const std::vector<std::string>& machines,
+                                       comm::Communicator& leaders);
+
+/// Clocks against their median: the first node's own may be the wrong one.
+Check clock_check(const Ranks& ranks, std::span<const ClockFacts> facts);
+Check names_check(const Ranks& ranks, std::span<const ClockFacts> facts);
 
 std::string to_text(const RankFacts& record);
 std::string to_text(const RankSpeed& record);

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "report.hpp"
+#include "examination.hpp"
 
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/text.hpp>

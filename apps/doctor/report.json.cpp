@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "report.hpp"
+#include "examination.hpp"
 
 #include <fourfold/base/build_facts.hpp>
 #include <fourfold/base/json_text.hpp>

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "outliers.hpp"
+#include "check.hpp"
 #include "placement_checks.hpp"
 
 #include <fourfold/telemetry/human_text.hpp>

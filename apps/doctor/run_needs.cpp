@@ -8,7 +8,6 @@
 #include <fourfold/io/checkpoint_plan.hpp>
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/train/elastic_mesh.hpp>
-#include <fourfold/train/job_allocation.hpp>
 #include <fourfold/train/load_run.hpp>
 #include <fourfold/train/rank_plan.hpp>
 #include <fourfold/train/resolved_run.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "outliers.hpp"
-#include "speed_check.hpp"
+#include "check.hpp"
+#include "records.hpp"
 
 #include <fourfold/base/clock.hpp>
 #include <fourfold/device/buffer.hpp>

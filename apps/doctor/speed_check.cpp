@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "speed_check.hpp"
-
-#include "outliers.hpp"
+#include "check.hpp"
+#include "records.hpp"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport_check.hpp"
 
-#include "outliers.hpp"
+#include "check.hpp"
 
 #include <fourfold/base/message.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "evaluation_report.hpp"
+#include "logits_file.hpp"
 
 #include <fourfold/base/json_text.hpp>
 

@@ -3,15 +3,17 @@
 #pragma once
 
 #include <fourfold/comm/communicator.hpp>
-#include <fourfold/data/batch_plan.hpp>
 #include <fourfold/data/dataset.hpp>
+#include <fourfold/data/sample_order.hpp>
 #include <fourfold/device/buffer.hpp>
 #include <fourfold/io/array_file.hpp>
 #include <fourfold/io/checkpoint.hpp>
 #include <fourfold/model/stage.hpp>
+#include <fourfold/train/evaluator.hpp>
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 #include <vector>
 
 namespace fourfold::evaluate {
@@ -38,5 +40,17 @@ class LogitsFile {
   device::Tensor widened_TV_;  ///< one sample
   std::vector<float> host_TV_;
 };
+
+/// What `fourfold evaluate` says.
+struct Report {
+  std::string checkpoint;
+  std::int64_t step = 0;
+  train::Evaluation evaluation;
+  std::int64_t samples = 0;
+  double seconds = 0;
+};
+
+/// One JSON object; numbers to full precision.
+std::string to_json(const Report& report);
 
 }  // namespace fourfold::evaluate

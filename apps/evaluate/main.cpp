@@ -1,11 +1,10 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "evaluation_report.hpp"
 #include "logits_file.hpp"
 
 #include <fourfold/base/build_facts.hpp>
+#include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
-#include <fourfold/base/remedies.hpp>
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/comm/mesh.hpp>
 #include <fourfold/comm/mpi_runtime.hpp>
@@ -18,8 +17,7 @@
 #include <fourfold/program/progress.hpp>
 #include <fourfold/program/run.hpp>
 #include <fourfold/train/data_facts.hpp>
-#include <fourfold/train/named_checkpoint.hpp>
-#include <fourfold/train/same_on_ranks.hpp>
+#include <fourfold/train/load_run.hpp>
 #include <fourfold/train/same_tokens.hpp>
 #include <fourfold/train/saved_model.hpp>
 

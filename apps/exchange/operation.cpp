@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include <fourfold/comm/bandwidth.hpp>
+#include <fourfold/comm/flight_recorder.hpp>
 #include <fourfold/exchange/operation.hpp>
 
 #include <algorithm>

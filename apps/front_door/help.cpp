@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "help.hpp"
+#include "verbs.hpp"
 
 #include <fourfold/program/command_line.hpp>
 

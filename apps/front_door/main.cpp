@@ -1,11 +1,10 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "help.hpp"
 #include "verbs.hpp"
 
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
-#include <fourfold/base/suggestion.hpp>
+#include <fourfold/base/text.hpp>
 #include <fourfold/program/print.hpp>
 #include <fourfold/program/run.hpp>
 

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,5 +24,8 @@ std::vector<Verb> installed_verbs();
 /// (an installation). Nothing if there is none, or if the name holds anything but lower-case
 /// letters, digits and hyphens, so that a verb never becomes a path.
 std::optional<std::filesystem::path> program_of(std::string_view verb);
+
+/// The manual page of the front door.
+std::string help(std::span<const Verb> verbs);
 
 }  // namespace fourfold::front_door

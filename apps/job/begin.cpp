@@ -1,21 +1,18 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "chain_run.hpp"
-#include "chosen_start.hpp"
-#include "earlier_jobs.hpp"
 #include "job.hpp"
 #include "slurm_answers.hpp"
-#include "this_attempt.hpp"
 
-#include <fourfold/base/batch_job.hpp>
 #include <fourfold/base/clock.hpp>
 #include <fourfold/base/log.hpp>
-#include <fourfold/base/whole_path.hpp>
-#include <fourfold/batch/finished_file.hpp>
+#include <fourfold/base/rank_identity.hpp>
+#include <fourfold/base/regular_file.hpp>
+#include <fourfold/batch/chain.hpp>
 #include <fourfold/batch/kept_run.hpp>
 #include <fourfold/io/directory_lease.hpp>
 #include <fourfold/io/step_place.hpp>
-#include <fourfold/program/checkpoint_run_file.hpp>
+#include <fourfold/program/checkpoint_option.hpp>
 #include <fourfold/program/print.hpp>
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/telemetry/exit_status.hpp>

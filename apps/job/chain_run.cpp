@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain_run.hpp"
 
-#include <fourfold/base/batch_job.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
-#include <fourfold/base/whole_path.hpp>
+#include <fourfold/base/rank_identity.hpp>
+#include <fourfold/base/regular_file.hpp>
 #include <fourfold/telemetry/run_files.hpp>
-#include <fourfold/train/run_inputs.hpp>
+#include <fourfold/train/first_look.hpp>
 
 #include <fmt/format.h>
 

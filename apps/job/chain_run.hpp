@@ -53,4 +53,22 @@ std::string kept_lines(const Request& request, const std::optional<batch::KeptRu
 /// whoever mends the run file starts with that one.
 void forget_refused(const std::vector<batch::Attempt>& attempts, const batch::Attempt& refused);
 
+/// How a run is to be started on what the job has.
+struct ChosenStart {
+  /// "start", the number of tasks if it is not all of them ("all"), and what `fourfold train` gets
+  /// besides, a line each.
+  std::string lines = {};
+  int idle_nodes = 0;  ///< of the job, on which the run has no rank
+  std::vector<int> idle_with_nodes =
+      {};  ///< which numbers of FOURFOLD_NODES ("2-4") leave some idle
+};
+
+/// By Slurm's variables; all tasks outside of its jobs. Tells the mesh where it is not simply all
+/// of them.
+/// @return nothing for a restart inside a job on whose last nodes no mesh fits: another job may
+/// have
+///   more
+/// @throws UserError (config) when no mesh fits
+std::optional<ChosenStart> chosen_start(const runfile::EffectiveConfig& effective);
+
 }  // namespace fourfold::job

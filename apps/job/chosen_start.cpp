@@ -1,14 +1,16 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "chosen_start.hpp"
+#include "chain_run.hpp"
+#include "job.hpp"
 
-#include <fourfold/base/batch_job.hpp>
+#include <fourfold/base/clock.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
+#include <fourfold/base/rank_identity.hpp>
 #include <fourfold/batch/submission.hpp>
+#include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/train/elastic_mesh.hpp>
-#include <fourfold/train/job_allocation.hpp>
 
 #include <fmt/format.h>
 
@@ -16,6 +18,7 @@
 #include <cstdlib>
 
 namespace fourfold::job {
+
 namespace {
 
 /// Which numbers of the nodes that the chain asks for leave some idle; none where it asks for a
@@ -74,6 +77,26 @@ std::optional<ChosenStart> chosen_start(const runfile::EffectiveConfig& effectiv
     log::info(error.what());
     return std::nullopt;
   }
+}
+
+batch::Attempt this_attempt() {
+  const BatchJob job = BatchJob::of_this_process();
+  batch::Attempt attempt;
+  attempt.job = job.id.empty() ? "none" : job.id;
+  // Starts of one job belong together; without a job, nothing does.
+  attempt.chain = !job.chain.empty() ? job.chain
+                  : !job.id.empty()  ? job.id
+                                     : fmt::format("none-{:.6f}", unix_time_s());
+  attempt.restart = job.restarts;
+  attempt.launch = job.launch;
+  attempt.nodes = static_cast<int>(train::number_in("SLURM_JOB_NUM_NODES", 1));
+  attempt.held_nodes = static_cast<int>(train::number_in("FOURFOLD_HELD_NODES", 0));
+  attempt.began_unix_s = unix_time_s();
+  return attempt;
+}
+
+batch::AttemptLog log_in(const std::filesystem::path& log_dir) {
+  return batch::AttemptLog(telemetry::RunFiles(log_dir).attempts());
 }
 
 }  // namespace fourfold::job

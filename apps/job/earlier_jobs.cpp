@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "earlier_jobs.hpp"
 
 #include "slurm_answers.hpp"
 
-#include <fourfold/base/batch_job.hpp>
+#include <fourfold/base/rank_identity.hpp>
 #include <fourfold/batch/chain.hpp>
 
 #include <algorithm>

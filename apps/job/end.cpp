@@ -3,13 +3,12 @@
 #include "chain_run.hpp"
 #include "job.hpp"
 #include "slurm_answers.hpp"
-#include "this_attempt.hpp"
 
-#include <fourfold/base/batch_job.hpp>
 #include <fourfold/base/clock.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
-#include <fourfold/batch/finished_file.hpp>
+#include <fourfold/base/rank_identity.hpp>
+#include <fourfold/batch/chain.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/directory_lease.hpp>
 #include <fourfold/io/step_place.hpp>

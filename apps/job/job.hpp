@@ -3,8 +3,10 @@
 #pragma once
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/batch/attempt_log.hpp>
 #include <fourfold/batch/chain.hpp>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -55,5 +57,11 @@ ExitCode begin(const Request& request);
 /// when the chain has gone on without this start. @return the code that the batch script should end
 /// with
 ExitCode end(const Request& request);
+
+/// This start of this job, as Slurm names it, beginning now.
+batch::Attempt this_attempt();
+
+/// Of the run in log_dir.
+batch::AttemptLog log_in(const std::filesystem::path& log_dir);
 
 }  // namespace fourfold::job

@@ -4,7 +4,10 @@
 
 #include <fourfold/plan/simulate.hpp>
 #include <fourfold/program/command_line.hpp>
+#include <fourfold/schedule/schedule.hpp>
 #include <fourfold/schedule/schedule_generators.hpp>
+#include <fourfold/schedule/timeline.hpp>
+#include <fourfold/train/resolved_run.hpp>
 
 #include <cstdint>
 #include <optional>
@@ -37,5 +40,29 @@ void describe(CLI::App& command, Arguments& arguments);
 
 /// @throws UserError (usage) for options that do not go together
 void validate(const Arguments& arguments);
+
+/// What `fourfold plan` prints.
+std::string report(const Arguments& arguments, const schedule::Schedule& schedule,
+                   const schedule::Timeline& timeline);
+
+/// Title and line below it of the picture.
+std::string title(const schedule::Schedule& schedule);
+std::string subtitle(const Arguments& arguments, const schedule::Schedule& schedule,
+                     const schedule::Timeline& timeline);
+
+/// A run, and what it would run on.
+struct PlannedRun : train::ResolvedRun {
+  int compute_capability = 0;  ///< of its GPUs, if it has any
+};
+
+/// Reads the run file and lays it out, with everything that training would refuse refused.
+/// @throws UserError (config; usage when nobody says how many ranks there are)
+PlannedRun plan_run(const Arguments& arguments);
+
+/// The model, the mesh, and a line for each stage of the pipeline.
+std::string run_report(const PlannedRun& run);
+
+/// One rank: its lines, tokens, layers and tensors. @throws UserError (usage) when there is none
+std::string rank_report(const PlannedRun& run, std::int64_t rank);
 
 }  // namespace fourfold::plan_program

@@ -1,20 +1,18 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "arguments.hpp"
-#include "report.hpp"
-#include "run_plan.hpp"
 
 #include <fourfold/base/message.hpp>
 #include <fourfold/io/atomic_file.hpp>
+#include <fourfold/io/digest.hpp>
 #include <fourfold/io/own_file.hpp>
 #include <fourfold/io/step_place.hpp>
-#include <fourfold/io/text_sum.hpp>
 #include <fourfold/plan/timeline_svg.hpp>
 #include <fourfold/plan/timeline_trace.hpp>
 #include <fourfold/program/print.hpp>
 #include <fourfold/program/run.hpp>
-#include <fourfold/runfile/key_search.hpp>
-#include <fourfold/schedule/schedule_csv.hpp>
+#include <fourfold/runfile/run_key.hpp>
+#include <fourfold/schedule/schedule.hpp>
 #include <fourfold/telemetry/own_files.hpp>
 
 #include <fmt/format.h>

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "report.hpp"
+#include "arguments.hpp"
 
 #include <fourfold/base/message.hpp>
-#include <fourfold/plan/closed_forms.hpp>
+#include <fourfold/plan/simulate.hpp>
 
 #include <fmt/format.h>
 

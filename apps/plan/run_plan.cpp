@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "run_plan.hpp"
+#include "arguments.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/model/presets.hpp>
-#include <fourfold/program/checkpoint_run_file.hpp>
+#include <fourfold/program/checkpoint_option.hpp>
 #include <fourfold/train/load_run.hpp>
 #include <fourfold/train/rank_plan.hpp>
 #include <fourfold/train/state_layouts.hpp>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// What runs before the constructors of libraries. Only a program can have this section, a library
 /// cannot: so each program has this file, and a test that is a module has none.
-#include "ignored_hangup.hpp"
+#include <fourfold/program/run.hpp>
 
 namespace fourfold::program {
 namespace {

@@ -3,7 +3,7 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
-#include <fourfold/program/checkpoint_run_file.hpp>
+#include <fourfold/program/checkpoint_option.hpp>
 #include <fourfold/program/command_output.hpp>
 
 #include <filesystem>

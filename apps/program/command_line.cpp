@@ -5,9 +5,8 @@
 
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
-#include <fourfold/base/terminal.hpp>
+#include <fourfold/base/regular_file.hpp>
 #include <fourfold/base/text.hpp>
-#include <fourfold/base/whole_path.hpp>
 #include <fourfold/program/command_line.hpp>
 #include <fourfold/program/print.hpp>
 

@@ -1,6 +1,5 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "ignored_hangup.hpp"
 
 #include <fourfold/program/run.hpp>
 

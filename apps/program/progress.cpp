@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
-#include <fourfold/base/terminal.hpp>
 #include <fourfold/program/progress.hpp>
 
 #include <CLI/CLI.hpp>

@@ -1,12 +1,10 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include <fourfold/base/end_by_signal.hpp>
+#include <fourfold/base/error.hpp>
 #include <fourfold/base/fatal_exit.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/rank_identity.hpp>
-#include <fourfold/base/remedies.hpp>
-#include <fourfold/base/terminal.hpp>
 #include <fourfold/program/run.hpp>
 
 #include <fmt/format.h>

@@ -3,7 +3,7 @@
 #include "wrong_command_line.hpp"
 
 #include <fourfold/base/message.hpp>
-#include <fourfold/base/suggestion.hpp>
+#include <fourfold/base/text.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

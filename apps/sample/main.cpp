@@ -14,10 +14,10 @@
 #include <fourfold/program/command_line.hpp>
 #include <fourfold/program/print.hpp>
 #include <fourfold/program/run.hpp>
-#include <fourfold/runfile/saved_names.hpp>
+#include <fourfold/runfile/model_of_checkpoint.hpp>
 #include <fourfold/train/data_facts.hpp>
-#include <fourfold/train/named_checkpoint.hpp>
-#include <fourfold/train/same_on_ranks.hpp>
+#include <fourfold/train/load_run.hpp>
+#include <fourfold/train/same_tokens.hpp>
 #include <fourfold/train/saved_model.hpp>
 #include <fourfold/train/text_sampler.hpp>
 

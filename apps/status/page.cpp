@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "page.hpp"
+#include "status.hpp"
 
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/rank_identity.hpp>

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "prometheus.hpp"
+#include "status.hpp"
 
+#include <fourfold/base/regular_file.hpp>
 #include <fourfold/base/text.hpp>
-#include <fourfold/base/whole_path.hpp>
 
 #include <fmt/format.h>
 

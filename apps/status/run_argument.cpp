@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "run_argument.hpp"
+#include "status.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
-#include <fourfold/base/whole_path.hpp>
+#include <fourfold/base/regular_file.hpp>
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/telemetry/log_dir.hpp>
 

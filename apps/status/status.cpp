@@ -2,14 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "status.hpp"
 
-#include "page.hpp"
-#include "prometheus.hpp"
-#include "report.hpp"
-#include "run_argument.hpp"
 
 #include <fourfold/base/clock.hpp>
 #include <fourfold/base/log.hpp>
-#include <fourfold/base/whole_path.hpp>
+#include <fourfold/base/regular_file.hpp>
 #include <fourfold/batch/run_view.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/own_file.hpp>

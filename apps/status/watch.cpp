@@ -1,9 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "watch.hpp"
 
-#include "page.hpp"
-#include "run_argument.hpp"
+#include "status.hpp"
 #include "terminal_page.hpp"
 
 #include <fourfold/base/clock.hpp>

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "run_argument.hpp"
-#include "watch.hpp"
+#include "status.hpp"
 
 #include <fourfold/program/command_line.hpp>
 #include <fourfold/program/run.hpp>

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "installed.hpp"
+#include "submission_check.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
-#include <fourfold/io/text_file.hpp>
+#include <fourfold/io/mapped_file.hpp>
 
 #include <array>
 #include <cstdint>

@@ -1,24 +1,21 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "arguments.hpp"
-#include "path_check.hpp"
-#include "sbatch_environment.hpp"
 #include "send.hpp"
 #include "submission_check.hpp"
+#include "arguments.hpp"
 
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
-#include <fourfold/base/shell_word.hpp>
-#include <fourfold/batch/finished_file.hpp>
+#include <fourfold/base/text.hpp>
+#include <fourfold/batch/chain.hpp>
 #include <fourfold/batch/kept_run.hpp>
-#include <fourfold/program/checkpoint_run_file.hpp>
+#include <fourfold/program/checkpoint_option.hpp>
 #include <fourfold/program/print.hpp>
 #include <fourfold/program/run.hpp>
-#include <fourfold/runfile/key_search.hpp>
+#include <fourfold/runfile/run_key.hpp>
 #include <fourfold/telemetry/own_files.hpp>
 #include <fourfold/train/first_look.hpp>
 #include <fourfold/train/load_run.hpp>
-#include <fourfold/train/run_inputs.hpp>
 
 #include <filesystem>
 #include <optional>

@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "partition_check.hpp"
-
-#include "slurm_command.hpp"
+#include "send.hpp"
+#include "submission_check.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>

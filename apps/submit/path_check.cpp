@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "path_check.hpp"
+#include "submission_check.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
-#include <fourfold/base/whole_path.hpp>
+#include <fourfold/base/regular_file.hpp>
 #include <fourfold/train/token_settings.hpp>
 
 #include <fmt/format.h>

@@ -1,8 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "queued_jobs.hpp"
-
-#include "slurm_command.hpp"
+#include "send.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>

@@ -2,19 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "send.hpp"
 
-#include "queued_jobs.hpp"
-#include "sbatch_environment.hpp"
-#include "slurm_command.hpp"
-
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/batch/kept_run.hpp>
 #include <fourfold/io/atomic_file.hpp>
+#include <fourfold/io/digest.hpp>
 #include <fourfold/io/directory_lease.hpp>
 #include <fourfold/io/line_follower.hpp>
 #include <fourfold/io/own_file.hpp>
 #include <fourfold/io/step_place.hpp>
-#include <fourfold/io/text_sum.hpp>
 #include <fourfold/program/print.hpp>
 #include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/train/stop_request.hpp>

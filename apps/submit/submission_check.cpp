@@ -2,18 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "submission_check.hpp"
 
-#include "installed.hpp"
-#include "partition_check.hpp"
-#include "slurm_command.hpp"
+#include "send.hpp"
 
 #include <fourfold/base/build_facts.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/rank_identity.hpp>
-#include <fourfold/base/whole_path.hpp>
+#include <fourfold/base/regular_file.hpp>
 #include <fourfold/batch/cluster_facts.hpp>
-#include <fourfold/batch/memory_grant.hpp>
 #include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/train/elastic_mesh.hpp>
 

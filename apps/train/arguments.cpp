@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "arguments.hpp"
+#include "training.hpp"
 
 #include <fourfold/program/command_line.hpp>
 #include <fourfold/runfile/run_config.hpp>

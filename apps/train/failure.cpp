@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "failure.hpp"
+#include "training.hpp"
 
-#include <fourfold/base/batch_job.hpp>
 #include <fourfold/base/rank_identity.hpp>
 #include <fourfold/comm/mpi_runtime.hpp>
 #include <fourfold/runfile/run_config.hpp>

@@ -1,16 +1,13 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "arguments.hpp"
-#include "failure.hpp"
 #include "run_directory.hpp"
 #include "training.hpp"
 
 #include <fourfold/program/command_line.hpp>
 #include <fourfold/program/print.hpp>
 #include <fourfold/program/run.hpp>
-#include <fourfold/runfile/key_search.hpp>
 #include <fourfold/runfile/run_config.hpp>
-#include <fourfold/runfile/run_remedies.hpp>
+#include <fourfold/runfile/run_key.hpp>
 #include <fourfold/train/load_run.hpp>
 
 #include <fmt/format.h>

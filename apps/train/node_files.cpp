@@ -4,7 +4,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
-#include <fourfold/base/whole_path.hpp>
+#include <fourfold/base/regular_file.hpp>
 #include <fourfold/data/dataset.hpp>
 
 #include <fmt/format.h>

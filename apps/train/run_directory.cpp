@@ -2,29 +2,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run_directory.hpp"
 
-#include <fourfold/base/batch_job.hpp>
 #include <fourfold/base/clock.hpp>
-#include <fourfold/base/file_descriptor.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
+#include <fourfold/base/rank_identity.hpp>
+#include <fourfold/base/unique_handle.hpp>
 #include <fourfold/batch/attempt_log.hpp>
 #include <fourfold/batch/chain.hpp>
-#include <fourfold/batch/finished_file.hpp>
 #include <fourfold/comm/startup_watchdog.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/event_file.hpp>
 #include <fourfold/io/fence.hpp>
-#include <fourfold/io/leftovers.hpp>
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/io/temporary_name.hpp>
 #include <fourfold/plan/timeline_svg.hpp>
 #include <fourfold/plan/timeline_trace.hpp>
 #include <fourfold/telemetry/console.hpp>
 #include <fourfold/telemetry/log_dir.hpp>
-#include <fourfold/telemetry/metrics_file.hpp>
+#include <fourfold/telemetry/metrics.hpp>
 #include <fourfold/telemetry/own_files.hpp>
 #include <fourfold/telemetry/status_file.hpp>
-#include <fourfold/telemetry/tensorboard_file.hpp>
 #include <fourfold/train/stop_request.hpp>
 
 #include <fcntl.h>

@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "start.hpp"
-
 #include "node_files.hpp"
 #include "run_end.hpp"
+#include "training.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
@@ -11,7 +10,6 @@
 #include <fourfold/batch/cluster_facts.hpp>
 #include <fourfold/io/directory_lease.hpp>
 #include <fourfold/io/fence.hpp>
-#include <fourfold/io/lease_holder.hpp>
 #include <fourfold/io/line_follower.hpp>
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/program/command_output.hpp>

@@ -3,7 +3,6 @@
 #include "training.hpp"
 
 #include "run_end.hpp"
-#include "start.hpp"
 
 #include <fourfold/base/build_facts.hpp>
 #include <fourfold/base/clock.hpp>
@@ -19,15 +18,15 @@
 #include <fourfold/io/directory_lease.hpp>
 #include <fourfold/kernels/runtime.hpp>
 #include <fourfold/program/run.hpp>
+#include <fourfold/runfile/model_of_checkpoint.hpp>
 #include <fourfold/runfile/run_key.hpp>
-#include <fourfold/runfile/saved_names.hpp>
 #include <fourfold/telemetry/exit_status.hpp>
 #include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/train/first_look.hpp>
 #include <fourfold/train/load_run.hpp>
 #include <fourfold/train/product_choices_file.hpp>
 #include <fourfold/train/resolved_run.hpp>
-#include <fourfold/train/same_on_ranks.hpp>
+#include <fourfold/train/same_tokens.hpp>
 #include <fourfold/train/stop_request.hpp>
 #include <fourfold/train/trainer.hpp>
 

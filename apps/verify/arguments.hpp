@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+
 #include <fourfold/train/mesh_verification.hpp>
 
 #include <CLI/CLI.hpp>
@@ -38,5 +39,16 @@ train::RunOnMesh read_mesh(const Arguments& arguments, const std::string& text);
 
 /// What `run` is to keep to: what is written, else what is usual in its precision.
 train::Tolerances tolerances_of(const Arguments& arguments, const train::RunOnMesh& run);
+
+/// One line of the table.
+struct Verdict {
+  std::string mesh;
+  train::Tolerances tolerances;
+  train::MeshComparison comparison;
+};
+
+/// One JSON object; numbers to full precision.
+std::string to_json(const Arguments& arguments, const std::vector<double>& reference_losses,
+                    const std::vector<Verdict>& verdicts);
 
 }  // namespace fourfold::verify

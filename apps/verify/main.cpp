@@ -1,18 +1,16 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "arguments.hpp"
-#include "report.hpp"
 
 #include <fourfold/base/message.hpp>
-#include <fourfold/comm/single_process.hpp>
+#include <fourfold/comm/communicator.hpp>
 #include <fourfold/device/device.hpp>
 #include <fourfold/kernels/runtime.hpp>
 #include <fourfold/program/command_line.hpp>
 #include <fourfold/program/print.hpp>
 #include <fourfold/program/progress.hpp>
 #include <fourfold/program/run.hpp>
-#include <fourfold/runfile/key_search.hpp>
-#include <fourfold/runfile/run_remedies.hpp>
+#include <fourfold/runfile/run_key.hpp>
 
 #include <fmt/format.h>
 

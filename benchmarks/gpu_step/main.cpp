@@ -9,14 +9,12 @@
 
 #include <fourfold/comm/mpi_runtime.hpp>
 #include <fourfold/device/device.hpp>
-#include <fourfold/device/peak.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/kernels/runtime.hpp>
 #include <fourfold/program/command_line.hpp>
 #include <fourfold/program/run.hpp>
 #include <fourfold/train/batch_loader.hpp>
 #include <fourfold/train/product_choices_file.hpp>
-#include <fourfold/train/training_data.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

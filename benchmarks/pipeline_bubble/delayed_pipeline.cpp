@@ -4,10 +4,9 @@
 
 #include <fourfold/device/arena.hpp>
 #include <fourfold/model/parallel_hooks.hpp>
-#include <fourfold/parallel/measured_timeline.hpp>
+#include <fourfold/parallel/action_recorder.hpp>
 #include <fourfold/parallel/pipeline.hpp>
 #include <fourfold/schedule/split_layers.hpp>
-#include <fourfold/schedule/stage_layout.hpp>
 
 #include <chrono>
 #include <cstdint>

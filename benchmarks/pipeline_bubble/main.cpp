@@ -9,7 +9,7 @@
 #include <fourfold/comm/mpi_runtime.hpp>
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/kernels/runtime.hpp>
-#include <fourfold/plan/measured_costs.hpp>
+#include <fourfold/plan/simulate.hpp>
 #include <fourfold/program/command_line.hpp>
 #include <fourfold/program/run.hpp>
 #include <fourfold/schedule/schedule_generators.hpp>

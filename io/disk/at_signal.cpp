@@ -3,7 +3,7 @@
 #include "disk/at_signal.hpp"
 
 #include <fourfold/base/contract.hpp>
-#include <fourfold/base/end_by_signal.hpp>
+#include <fourfold/base/fatal_exit.hpp>
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
 #include "disk/at_signal.hpp"
 #include "disk/file.hpp"
 #include "disk/lease_file.hpp"
-#include "disk/random_word.hpp"
+#include "disk/temporary.hpp"
 #include "disk/work_folder.hpp"
 
 #include <fourfold/base/error.hpp>

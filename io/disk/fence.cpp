@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "disk/file.hpp"
-#include "disk/random_word.hpp"
+#include "disk/temporary.hpp"
 #include "disk/work_folder.hpp"
 
 #include <fourfold/io/fence.hpp>

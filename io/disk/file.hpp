@@ -8,7 +8,7 @@
 #pragma once
 
 #include <fourfold/base/error.hpp>
-#include <fourfold/base/file_descriptor.hpp>
+#include <fourfold/base/unique_handle.hpp>
 
 #include <cstddef>
 #include <cstdint>

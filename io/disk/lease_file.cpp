@@ -3,20 +3,37 @@
 #include "disk/lease_file.hpp"
 
 #include "disk/file.hpp"
-#include "disk/random_word.hpp"
+#include "disk/temporary.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
+#include <fourfold/base/rank_identity.hpp>
+#include <fourfold/io/atomic_file.hpp>
+#include <fourfold/io/directory_lease.hpp>
 
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
 #include <sstream>
+#include <string>
 #include <system_error>
+#include <tuple>
+#include <vector>
 
 namespace fourfold::io {
+
 namespace fs = std::filesystem;
 
 std::string Lease::text() const {
@@ -95,6 +112,108 @@ fs::path set_lease_aside(const fs::path& path, const Lease& stale) {
   link_lease(aside, path);  // back; its holder would notice otherwise
   ::unlink(aside.c_str());  // should this fail it is swept later
   return {};
+}
+
+void leave_to_earlier_holder(const std::filesystem::path& file) {
+  constexpr std::uint64_t part_bytes = std::uint64_t{1} << 20;
+  InputFile before;
+  if (before.open(file)) {
+    return;
+  }
+  AtomicFile copy(file);
+  std::vector<std::byte> part;
+  for (std::uint64_t at = 0; at < before.size_bytes(); at += part.size()) {
+    part.resize(std::min(part_bytes, before.size_bytes() - at));
+    if (const Defect defect = before.read_at(at, part)) {
+      throw UserError(ExitCode::cannot_write,
+                      format_message("{}: {}; check the file system", file.string(), *defect));
+    }
+    copy.write(part);
+  }
+  copy.publish();
+}
+
+namespace {
+
+/// Process numbers mean the same where this is the same: in one PID namespace (containers of a node
+/// may have one each, under one host name) until the machine is started anew.
+std::string processes_of_this_place() {
+  std::array<char, 64> name{};
+  std::string boot;
+  if (::readlink("/proc/self/ns/pid", name.data(), name.size() - 1) <= 0 ||
+      !(std::ifstream("/proc/sys/kernel/random/boot_id") >> boot)) {
+    return "";
+  }
+  return fmt::format("{},{}", name.data(), boot);
+}
+
+std::optional<long> number_of(const std::string& job) {
+  long number = 0;
+  const auto [end, error] = std::from_chars(job.data(), job.data() + job.size(), number);
+  return error == std::errc{} && end == job.data() + job.size() ? std::optional(number)
+                                                                : std::nullopt;
+}
+
+/// Whether it has ended, and only waits for its parent to ask how: an init in a container may take
+/// seconds. Not while other threads of it still end, which may hang in a write.
+bool is_zombie(long pid) {
+  const std::string process = fmt::format("/proc/{}", pid);
+  std::string stat;
+  std::getline(std::ifstream(process + "/stat"), stat);
+  const auto name_end = stat.rfind(") ");  // the name may hold anything
+  if (name_end == std::string::npos || (stat[name_end + 2] != 'Z' && stat[name_end + 2] != 'X')) {
+    return false;
+  }
+  std::error_code error;
+  const std::filesystem::directory_iterator threads(process + "/task", error);
+  return !error && std::distance(begin(threads), end(threads)) == 1;
+}
+
+/// The host's name as one word of a lease's line, whatever it was set to.
+std::string name_of_this_host() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  std::string word = name.data();
+  std::ranges::replace_if(
+      word, [](unsigned char one) { return one <= ' ' || one == 0x7f; }, '?');
+  return word;
+}
+
+}  // namespace
+
+std::string LeaseHolder::str() const {
+  const std::string process = fmt::format("process {} on {}", pid, host.empty() ? "?" : host);
+  return job.empty() ? process : fmt::format("job {} ({})", job, process);
+}
+
+bool LeaseHolder::replaces(const LeaseHolder& earlier) const {
+  if (job.empty() || job == earlier.job) {
+    return !job.empty() && std::tie(restarts, launch) > std::tie(earlier.restarts, earlier.launch);
+  }
+  // Slurm starts one job of a chain at a time, and numbers them as they are submitted.
+  const auto number = number_of(job);
+  const auto earlier_number = number_of(earlier.job);
+  return !chain.empty() && chain == earlier.chain && number && earlier_number &&
+         *number > *earlier_number;
+}
+
+bool LeaseHolder::is_gone_from_machine_of(const LeaseHolder& me) const {
+  if (host != me.host || processes.empty() || processes != me.processes || pid <= 0 ||
+      pid == me.pid) {
+    return false;
+  }
+  return ::kill(static_cast<pid_t>(pid), 0) != 0 ? errno == ESRCH : is_zombie(pid);
+}
+
+LeaseHolder LeaseHolder::this_process() {
+  const BatchJob batch = BatchJob::of_this_process();
+  return {.host = name_of_this_host(),
+          .processes = processes_of_this_place(),
+          .pid = ::getpid(),
+          .job = batch.id,
+          .restarts = batch.restarts,
+          .launch = batch.launch,
+          .chain = batch.chain};
 }
 
 }  // namespace fourfold::io

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <fourfold/io/lease_holder.hpp>
+#include <fourfold/io/directory_lease.hpp>
 
 #include <cstdint>
 #include <filesystem>
@@ -39,5 +39,11 @@ Linked link_lease(const std::filesystem::path& file, const std::filesystem::path
 /// @return where it lies now, for who wants to put it back; empty: somebody else was faster
 /// @throws UserError (cannot_write) where only its owner may
 std::filesystem::path set_lease_aside(const std::filesystem::path& path, const Lease& stale);
+
+/// For who has taken a directory over: an earlier holder that stood still may have this file open,
+/// and what it still appends is to come to nobody's eyes. The file is replaced by one with the same
+/// bytes. Nothing happens where there is none, or what is there is no regular file.
+/// @throws UserError (cannot_write)
+void leave_to_earlier_holder(const std::filesystem::path& file);
 
 }  // namespace fourfold::io

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "disk/earlier_holder.hpp"
 #include "disk/file.hpp"
+#include "disk/lease_file.hpp"
 #include "disk/work_folder.hpp"
 
 #include <fourfold/base/error.hpp>

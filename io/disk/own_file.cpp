@@ -7,14 +7,19 @@
 #include <fourfold/io/own_file.hpp>
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <chrono>
 #include <map>
 #include <string>
 #include <system_error>
+#include <thread>
 
 namespace fourfold::io {
+
 namespace {
 
 constexpr std::size_t looked_at = 4096;
@@ -130,6 +135,29 @@ void refuse_input_as_output(const std::filesystem::path& output,
                          "for the output",
                          output.string(), input.string()));
     }
+  }
+}
+
+namespace {
+
+/// What holds a folder for longer is no preparation that gives its files their names: `flock FOLDER
+/// COMMAND`, which may have started this very program, or a process that is stopped.
+constexpr auto longest_wait = std::chrono::seconds(5);
+
+}  // namespace
+
+FolderLock::FolderLock(const std::filesystem::path& folder)
+    : folder_(open_folder(folder.empty() ? "." : folder, Links::follow)) {
+  if (!folder_ && errno == EACCES) {
+    throw UserError(ExitCode::cannot_write,
+                    format_message("{}: may be written, but not read, and so names in it cannot be "
+                                   "made to last; give read access, or choose another folder",
+                                   folder.empty() ? "." : folder.string()));
+  }
+  const auto end = std::chrono::steady_clock::now() + longest_wait;
+  while (folder_ && ::flock(folder_.get(), LOCK_EX | LOCK_NB) != 0 &&
+         (errno == EWOULDBLOCK || errno == EINTR) && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
 }
 

@@ -3,7 +3,7 @@
 #include "disk/work_folder.hpp"
 
 #include "disk/file.hpp"
-#include "disk/random_word.hpp"
+#include "disk/temporary.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>

@@ -1,17 +1,15 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "disk/file.hpp"
-#include "disk/random_word.hpp"
+#include "disk/temporary.hpp"
 #include "fast/fast_word.hpp"
-#include "fast/node_folders.hpp"
 #include "fast/node_map.hpp"
-#include "fast/node_steps.hpp"
-#include "fast/partner_copies.hpp"
+#include "fast/payload_copies.hpp"
 #include "fast/promotion.hpp"
-#include "format/manifest.hpp"
+#include "format/checkpoint_contents.hpp"
 #include "save/checkpoint_shard_writer.hpp"
-#include "save/save_together.hpp"
 #include "save/step_commit.hpp"
+#include "save/step_save.hpp"
 #include "step/step_folder.hpp"
 
 #include <fourfold/base/contract.hpp>

@@ -3,7 +3,7 @@
 #include "fast/fast_word.hpp"
 
 #include "disk/file.hpp"
-#include "disk/random_word.hpp"
+#include "disk/temporary.hpp"
 #include "step/directory_names.hpp"
 
 #include <fourfold/base/error.hpp>

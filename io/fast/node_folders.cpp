@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "fast/node_folders.hpp"
-
 #include "disk/file.hpp"
-#include "disk/random_word.hpp"
+#include "disk/temporary.hpp"
+#include "fast/node_map.hpp"
 #include "step/directory_names.hpp"
 #include "step/step_folder.hpp"
 
+#include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
@@ -23,6 +23,7 @@
 #include <vector>
 
 namespace fourfold::io {
+
 namespace {
 
 /// No start takes so long from putting its file down to looking.
@@ -150,6 +151,19 @@ class FolderTrial {
 std::optional<MadeFolders> require_own_folders(const std::filesystem::path& directory,
                                                const NodeMap& nodes, comm::Communicator& world) {
   return FolderTrial(directory, nodes, world).run();
+}
+
+NodeMap::NodeMap(std::vector<int> node_of_rank) : node_of_rank_(std::move(node_of_rank)) {
+  FOURFOLD_EXPECT(!node_of_rank_.empty());
+  ranks_.resize(static_cast<std::size_t>(*std::ranges::max_element(node_of_rank_)) + 1);
+  for (std::size_t rank = 0; rank < node_of_rank_.size(); ++rank) {
+    std::vector<int>& on_node = ranks_[node_of_rank_[rank]];
+    place_.push_back(static_cast<int>(on_node.size()));
+    on_node.push_back(static_cast<int>(rank));
+  }
+  for (const std::vector<int>& on_node : ranks_) {
+    FOURFOLD_EXPECT(!on_node.empty());
+  }
 }
 
 }  // namespace fourfold::io

@@ -1,16 +1,14 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "fast/node_steps.hpp"
-
 #include "disk/file.hpp"
+#include "fast/promotion.hpp"
 #include "step/step_folder.hpp"
-#include "step/step_listing.hpp"
 
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/comm/fail_together.hpp>
-#include <fourfold/io/leftovers.hpp>
 #include <fourfold/io/retention.hpp>
+#include <fourfold/io/step_place.hpp>
 
 #include <algorithm>
 #include <functional>

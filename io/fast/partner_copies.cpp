@@ -1,14 +1,13 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "fast/partner_copies.hpp"
-
 #include "disk/file.hpp"
-#include "save/save_together.hpp"
+#include "fast/payload_copies.hpp"
+#include "save/step_save.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/tensor_view.hpp>
-#include <fourfold/io/crc32c.hpp>
+#include <fourfold/io/digest.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fast/payload_copies.hpp"
 
-#include "save/save_together.hpp"
+#include "save/step_save.hpp"
 
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/comm/fail_together.hpp>
-#include <fourfold/io/crc32c.hpp>
+#include <fourfold/io/digest.hpp>
 
 #include <fmt/format.h>
 

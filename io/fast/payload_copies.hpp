@@ -7,10 +7,12 @@
 #include "format/checkpoint_contents.hpp"
 
 #include <fourfold/comm/communicator.hpp>
+#include <fourfold/comm/fail_together.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -59,5 +61,15 @@ class PayloadCopies {
 /// @return what is wrong with the original @throws UserError (cannot_write)
 Defect copy_payload(const std::filesystem::path& from, const std::filesystem::path& to,
                     const ManifestFile& expected);
+
+/// Sends the payload files of each node to the next one, in chunks, and brings them to stable
+/// storage there. Payload file K is rank K's. The ranks of a node send one after another where the
+/// next node has fewer. What arrives is checked against the CRC that the file's writer worked out
+/// from memory. Collective; a rank that fails goes on taking part.
+/// @param folder  of the step on this rank's node: read from, and written to
+/// @return what went wrong on this rank, to be agreed on
+std::optional<comm::Failure> copy_to_partners(const Manifest& manifest,
+                                              const std::filesystem::path& folder,
+                                              const NodeMap& nodes, comm::Communicator& world);
 
 }  // namespace fourfold::io

@@ -4,10 +4,10 @@
 
 #include "disk/file.hpp"
 #include "fast/payload_copies.hpp"
-#include "save/save_together.hpp"
 #include "save/step_commit.hpp"
+#include "save/step_save.hpp"
 #include "step/checkpoint_read.hpp"
-#include "step/step_listing.hpp"
+#include "step/step_folder.hpp"
 
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <optional>
 #include <set>
+#include <span>
 #include <vector>
 
 namespace fourfold::io {
@@ -52,5 +53,18 @@ class Promotion {
   comm::Communicator& world_;
   bool is_first_;  ///< of its node
 };
+
+// The fast steps that lie in a run's folder on one node. Its first rank alone removes some. What
+// cannot be removed is a warning: it takes room, but nobody will use it. Local.
+
+/// @param home  the folder, in all of these
+void remove_fast_steps(const std::filesystem::path& home, std::span<const std::int64_t> steps);
+/// Those after the `keep_last` newest up to `step`; later ones, of before the run went back, stay.
+void remove_outdated_fast_steps(const std::filesystem::path& home, std::int64_t step,
+                                int keep_last);
+/// What saves that failed have left there.
+void sweep_fast_steps(const std::filesystem::path& home);
+/// The folder with all that is in it.
+void remove_all_fast_steps(const std::filesystem::path& home);
 
 }  // namespace fourfold::io

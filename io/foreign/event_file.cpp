@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "disk/earlier_holder.hpp"
 #include "disk/file.hpp"
+#include "disk/lease_file.hpp"
 #include "disk/temporary.hpp"
 #include "disk/work_folder.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
-#include <fourfold/io/crc32c.hpp>
+#include <fourfold/io/digest.hpp>
 #include <fourfold/io/event_file.hpp>
 #include <fourfold/io/temporary_name.hpp>
 

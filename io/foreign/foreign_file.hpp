@@ -4,8 +4,15 @@
 
 #include "disk/file.hpp"
 
+#include <fourfold/io/stored_array.hpp>
+
+#include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
 
 namespace fourfold::io {
 
@@ -18,5 +25,19 @@ struct ForeignFile {
 /// Links are followed. @throws UserError (config) when there is no such file, it cannot be opened
 /// or is no regular file, or a link leads nowhere
 std::shared_ptr<const ForeignFile> open_foreign(const std::filesystem::path& path);
+
+/// The JSON of a safetensors file. Byte ranges are within the part of the file after it.
+struct SafetensorsHeader {
+  std::vector<StoredArray::Description> arrays;
+  std::map<std::string, std::string> metadata;
+};
+
+/// Reads `text` and checks that it is of the expected form, without a name twice, and that type,
+/// shape and byte range of each array agree. Memory stays in proportion to the names in it.
+Defect parse_safetensors_header(std::string_view text, SafetensorsHeader& header);
+
+/// File name by array name, from the text of model.safetensors.index.json; nothing else in it is
+/// looked at.
+Defect parse_safetensors_index(std::string_view text, std::map<std::string, std::string>& file_of);
 
 }  // namespace fourfold::io

@@ -1,14 +1,13 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "foreign/foreign_file.hpp"
-#include "foreign/safetensors_header.hpp"
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/text.hpp>
+#include <fourfold/io/mapped_file.hpp>
 #include <fourfold/io/safetensors.hpp>
-#include <fourfold/io/text_file.hpp>
 
 #include <fmt/format.h>
 

@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "foreign/safetensors_header.hpp"
+#include "foreign/foreign_file.hpp"
 
 #include <fourfold/base/contract.hpp>
-#include <fourfold/base/json_from_python.hpp>
 #include <fourfold/base/json_text.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/text.hpp>

@@ -6,8 +6,8 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/text.hpp>
+#include <fourfold/io/mapped_file.hpp>
 #include <fourfold/io/stored_array.hpp>
-#include <fourfold/io/text_file.hpp>
 
 #include <system_error>
 #include <utility>

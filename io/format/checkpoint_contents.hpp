@@ -4,9 +4,12 @@
 /// A checkpoint as its files describe it, after manifest.json.cpp and index_read.hdf5.cpp.
 #pragma once
 
+#include "disk/file.hpp"
+
 #include <fourfold/base/box.hpp>
 #include <fourfold/io/checkpoint.hpp>
 #include <fourfold/io/digest.hpp>
+#include <fourfold/io/fingerprint.hpp>
 
 #include <cstdint>
 #include <filesystem>
@@ -99,5 +102,38 @@ struct CheckpointContents {
   /// extents of tensor i: [first_extent[i], first_extent[i + 1])
   std::vector<std::size_t> first_extent;
 };
+
+/// index.h5 as bytes: the extent table, the scalars and the virtual datasets that show every tensor
+/// whole. The same input gives the same bytes.
+std::string index_bytes(const Manifest& manifest, const Index& index);
+
+/// Reads it. Every number is checked against the manifest and against the others (tensors are
+/// covered once, extents lie in their files and do not overlap the CRC tables' ranges, digests add
+/// up); nothing is believed before. @return what is wrong
+Defect parse_index(const std::string& bytes, const Manifest& manifest, Index& index);
+
+/// The checks of parse_index that need no HDF5.
+Defect index_defect(const Manifest& manifest, const Index& index);
+
+/// MANIFEST.json: the file whose presence and checksum make a folder a checkpoint. Its last member
+/// is the CRC-32C of all bytes before the comma that ends the member before.
+std::string manifest_text(const Manifest& manifest);
+
+/// Whether the text is what somebody wrote: whole, and of its own CRC-32C. @return what is wrong
+Defect manifest_damage(std::string_view text);
+
+/// Checks the checksum first, then that everything is there, of its type and in range; nothing in
+/// the text is believed before. @return what is wrong
+Defect parse_manifest(std::string_view text, Manifest& manifest);
+
+/// Step and numbers: what a run computes on with, besides the tensors.
+void add_state(Fingerprint& fingerprint, std::int64_t step, const CheckpointScalars& scalars);
+
+/// The identity of a state (docs/checkpoint-format.md, section 5), from the digests of its tensors.
+/// @param index  with its scalars; tensors by id
+std::string state_identity(std::int64_t step, const Index& index);
+
+/// Where a manifest names another identity or model than its index makes.
+std::vector<std::string> identity_damage(const Manifest& manifest, const Index& index);
 
 }  // namespace fourfold::io

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "format/index_file.hpp"
+#include "format/checkpoint_contents.hpp"
 
 #include <fmt/format.h>
 

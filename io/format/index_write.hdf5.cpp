@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "format/index_file.hpp"
-#include "format/scalar_groups.hpp"
+#include "format/checkpoint_contents.hpp"
+#include "format/payload_file.hpp"
 #include "hdf5/hdf5.hpp"
 
 #include <fourfold/base/contract.hpp>

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "format/manifest.hpp"
+#include "format/checkpoint_contents.hpp"
 
 #include <fourfold/base/json_text.hpp>
 #include <fourfold/base/message.hpp>
-#include <fourfold/io/crc32c.hpp>
+#include <fourfold/io/digest.hpp>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

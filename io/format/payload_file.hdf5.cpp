@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "format/payload_file.hpp"
 
-#include "format/scalar_groups.hpp"
-
 #include <fourfold/base/contract.hpp>
 
 #include <fmt/format.h>

@@ -2,13 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "disk/file.hpp"
+#include "format/checkpoint_contents.hpp"
 #include "hdf5/sparse_image.hpp"
+#include "hdf5/table_reader.hpp"
 
 #include <fourfold/base/box.hpp>
 #include <fourfold/base/dtype.hpp>
 #include <fourfold/io/checkpoint.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -47,5 +51,31 @@ struct PayloadSchema {
 /// contents, and where the contents belong. The same input gives the same bytes. Touches no disk.
 PayloadSchema make_payload_schema(const PayloadHead& head, std::span<PayloadDataset> datasets,
                                   std::uint64_t chunks);
+
+// /scalars of index.h5 and of the first payload file. Include only from *.hdf5.cpp files.
+
+void write_scalars(hid_t file, const CheckpointScalars& scalars);
+/// What is missing or of another type is a defect of the reader.
+CheckpointScalars read_scalars(TableReader& reader);
+
+/// An extent as its dataset describes it; where it lies follows from the order.
+struct DescribedExtent {
+  StoredTensor tensor;  ///< without digest
+  std::int64_t number = 0;
+  Box box;
+  std::uint64_t first_chunk = 0;
+};
+
+/// What a payload file says about itself.
+struct PayloadDescription {
+  PayloadHead head;                          ///< which borrows nothing
+  std::optional<CheckpointScalars> scalars;  ///< of the first payload file
+  std::vector<DescribedExtent> extents;      ///< by first chunk
+};
+
+/// Reads it. Shapes and boxes are those of tensors that a file could hold, and names are names;
+/// whether anything fits to anything else is left to the caller. Never follows a link out of the
+/// file. @return what is wrong
+Defect describe_payload(const InputFile& file, PayloadDescription& description);
 
 }  // namespace fourfold::io

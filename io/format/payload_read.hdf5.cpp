@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "format/payload_read.hpp"
 
-#include "format/scalar_groups.hpp"
+#include "format/payload_file.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>

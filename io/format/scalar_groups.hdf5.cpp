@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "format/scalar_groups.hpp"
+#include "format/payload_file.hpp"
 
 namespace fourfold::io {
 

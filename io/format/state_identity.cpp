@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "format/state_identity.hpp"
+#include "format/checkpoint_contents.hpp"
 
 #include <fourfold/base/message.hpp>
 #include <fourfold/io/checkpoint_plan.hpp>

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "load/element_diff.hpp"
+#include "load/extent_reader.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
+#include <fourfold/io/checkpoint.hpp>
 #include <fourfold/io/checkpoint_diff.hpp>
-#include <fourfold/io/checkpoint_facts.hpp>
 #include <fourfold/io/tensor_source.hpp>
 
 #include <fmt/format.h>

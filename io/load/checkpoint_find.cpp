@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "disk/file.hpp"
+#include "format/checkpoint_contents.hpp"
 #include "step/checkpoint_read.hpp"
 #include "step/directory_names.hpp"
-#include "step/step_listing.hpp"
+#include "step/step_folder.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
@@ -17,6 +18,7 @@
 #include <system_error>
 
 namespace fourfold::io {
+
 namespace {
 
 /// Of which step LATEST says that it was saved last; it is a hint.

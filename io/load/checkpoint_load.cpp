@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "format/checkpoint_contents.hpp"
-#include "format/state_identity.hpp"
 #include "load/extent_reader.hpp"
 #include "load/shared_reads.hpp"
 #include "sums/file_region.hpp"

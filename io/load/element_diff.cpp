@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "load/element_diff.hpp"
+#include "load/extent_reader.hpp"
 
 #include <fourfold/base/dtype.hpp>
 

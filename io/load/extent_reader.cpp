@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "load/extent_reader.hpp"
 
-#include "sums/digest_of_bytes.hpp"
+#include "sums/file_region.hpp"
 
-#include <fourfold/io/crc32c.hpp>
+#include <fourfold/io/digest.hpp>
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "format/checkpoint_contents.hpp"
-#include "step/step_listing.hpp"
+#include "step/step_folder.hpp"
 
 #include <fourfold/io/checkpoint_find.hpp>
 

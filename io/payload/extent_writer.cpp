@@ -3,10 +3,10 @@
 #include "payload/extent_writer.hpp"
 
 #include "format/checkpoint_contents.hpp"
-#include "sums/digest_of_bytes.hpp"
+#include "sums/file_region.hpp"
 
 #include <fourfold/base/contract.hpp>
-#include <fourfold/io/crc32c.hpp>
+#include <fourfold/io/digest.hpp>
 
 #include <algorithm>
 #include <utility>

@@ -5,7 +5,7 @@
 #include "format/checkpoint_contents.hpp"
 
 #include <fourfold/base/contract.hpp>
-#include <fourfold/io/crc32c.hpp>
+#include <fourfold/io/digest.hpp>
 #include <fourfold/io/hdf5_version.hpp>
 
 #include <fmt/format.h>

@@ -6,7 +6,6 @@
 #include "format/payload_file.hpp"
 #include "payload/extent_writer.hpp"
 #include "payload/save_job.hpp"
-#include "payload/written_payload.hpp"
 #include "sums/file_region.hpp"
 
 #include <cstddef>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "payload/save_job.hpp"
 
-#include "format/state_identity.hpp"
+#include "format/checkpoint_contents.hpp"
 
 #include <fourfold/base/contract.hpp>
 

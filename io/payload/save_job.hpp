@@ -3,9 +3,9 @@
 #pragma once
 
 #include "format/checkpoint_contents.hpp"
-#include "payload/written_payload.hpp"
 #include "step/step_folder.hpp"
 
+#include <fourfold/io/digest.hpp>
 #include <fourfold/io/fingerprint.hpp>
 #include <fourfold/io/save_request.hpp>
 
@@ -16,6 +16,23 @@
 #include <vector>
 
 namespace fourfold::io {
+
+/// Where an extent lies in its payload file.
+struct PlacedExtent {
+  std::uint64_t byte_offset = 0;
+  std::uint64_t first_chunk = 0;  ///< entry of /_crc32c
+  Digest digest = {};
+};
+
+/// A payload file that has been written whole.
+struct WrittenPayload {
+  std::vector<PlacedExtent> extents;  ///< in their order in the file
+  std::uint64_t file_bytes = 0;
+  std::uint64_t table_offset = 0;
+  std::uint64_t chunks = 0;
+  std::uint32_t table_crc32c = 0;
+  std::uint32_t file_crc32c = 0;
+};
 
 /// A payload file that will be written, and the extents in it (indices into the plan) in the order
 /// in which they lie there: those of one writer after those of another.

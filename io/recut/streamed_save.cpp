@@ -6,9 +6,8 @@
 #include "payload/save_job.hpp"
 #include "recut/tensor_stream.hpp"
 #include "recut/write_journal.hpp"
-#include "save/plan_agreement.hpp"
-#include "save/save_together.hpp"
 #include "save/step_commit.hpp"
+#include "save/step_save.hpp"
 #include "save/written_exchange.hpp"
 #include "step/checkpoint_read.hpp"
 #include "step/step_folder.hpp"
@@ -19,7 +18,6 @@
 #include <fourfold/io/directory_lease.hpp>
 #include <fourfold/io/fingerprint.hpp>
 #include <fourfold/io/hdf5_version.hpp>
-#include <fourfold/io/leftovers.hpp>
 #include <fourfold/io/retention.hpp>
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/io/streamed_save.hpp>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recut/write_journal.hpp"
 
-#include <fourfold/io/crc32c.hpp>
+#include <fourfold/io/digest.hpp>
 
 #include <fmt/format.h>
 

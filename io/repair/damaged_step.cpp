@@ -1,12 +1,11 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "repair/damaged_step.hpp"
-
-#include "format/manifest.hpp"
+#include "format/checkpoint_contents.hpp"
+#include "repair/rebuilt_save.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
-#include <fourfold/io/crc32c.hpp>
+#include <fourfold/io/digest.hpp>
 
 #include <fmt/format.h>
 

@@ -1,14 +1,10 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "format/index_file.hpp"
-#include "format/manifest.hpp"
-#include "repair/damaged_step.hpp"
-#include "repair/payload_check.hpp"
+#include "format/checkpoint_contents.hpp"
 #include "repair/rebuilt_save.hpp"
 #include "save/step_commit.hpp"
 #include "step/checkpoint_read.hpp"
 #include "step/step_folder.hpp"
-#include "step/step_listing.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>

@@ -1,11 +1,10 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "repair/payload_check.hpp"
-
 #include "format/checkpoint_contents.hpp"
-#include "sums/digest_of_bytes.hpp"
+#include "repair/rebuilt_save.hpp"
+#include "sums/file_region.hpp"
 
-#include <fourfold/io/crc32c.hpp>
+#include <fourfold/io/digest.hpp>
 
 #include <fmt/format.h>
 

@@ -2,9 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "format/payload_read.hpp"
+#include "disk/file.hpp"
+#include "format/checkpoint_contents.hpp"
+#include "format/payload_file.hpp"
+#include "payload/payload_frame.hpp"
 #include "payload/save_job.hpp"
 
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,5 +35,38 @@ struct RebuiltSave {
 /// @return what is wrong, with the name of the file or tensor
 Defect rebuild_save(std::span<const std::string> names,
                     std::span<const PayloadDescription> payloads, RebuiltSave& rebuilt);
+
+/// A step folder whose index or manifest may be damaged, as it was found.
+struct DamagedStep {
+  std::filesystem::path folder;
+  std::string manifest_text;         ///< empty when it cannot be read
+  std::optional<Manifest> manifest;  ///< when it is intact
+  std::string index_bytes;           ///< empty when it cannot be read
+  Defect manifest_damage;            ///< with the name of the file
+  /// With an intact manifest whatever differs from what it says, else only what cannot be read.
+  Defect index_damage;
+  std::vector<std::string> payloads;  ///< names of the payload files, in order
+};
+
+/// Reads index and manifest, and which payloads are there. Local.
+/// @throws UserError: config when it is no folder; data_corrupt when a file is a link, does not
+///   belong to a checkpoint or is missing, or the manifest is intact and none that this program
+///   knows
+DamagedStep look_at_step(const std::filesystem::path& folder);
+
+/// @throws UserError (data_corrupt): "FOLDER: WHAT; nothing was changed"
+[[noreturn]] void refuse_repair(const std::filesystem::path& folder, const std::string& what);
+
+using OnRead = std::function<void(std::int64_t bytes)>;
+
+/// CRC-32C of a whole file. @return what is wrong
+Defect whole_crc(const InputFile& file, const OnRead& on_read, std::uint32_t& crc);
+
+/// Reads a payload file of a job whole, each byte once: everything but its tensors must be what the
+/// job makes there, byte for byte, and each chunk have the CRC that the file's table says.
+/// @param written  out: as if this process had written the file
+/// @return what is wrong, with the name of the file and, where it is known, of the tensor
+Defect check_payload(const InputFile& file, const SaveJob& job, const PlannedFile& planned,
+                     const OnRead& on_read, WrittenPayload& written);
 
 }  // namespace fourfold::io

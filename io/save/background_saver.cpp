@@ -1,6 +1,5 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "save/save_together.hpp"
 #include "save/step_save.hpp"
 
 #include <fourfold/base/contract.hpp>

@@ -4,12 +4,14 @@
 
 #include "disk/file.hpp"
 #include "payload/extent_writer.hpp"
-#include "save/plan_agreement.hpp"
-#include "save/save_together.hpp"
+#include "save/step_save.hpp"
+#include "save/written_exchange.hpp"
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
+#include <fourfold/base/standstill.hpp>
+#include <fourfold/io/checkpoint_store.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -18,6 +20,7 @@
 #include <thread>
 
 namespace fourfold::io {
+
 namespace {
 
 /// Finds the piece of every held box of this rank.
@@ -181,6 +184,16 @@ void CheckpointShardWriter::gather(comm::Communicator& communicator) {
   files_ = gather_written(
       job_, division_, written_, [&](std::size_t) -> const PayloadFrame& { return *frame_; },
       communicator);
+}
+
+SaveReport CheckpointStore::save(const SaveRequest& request, comm::Communicator& communicator) {
+  FOURFOLD_EXPECT(!request.has_arrived);
+  const Stopwatch watch;
+  StepSave save(*this, request, communicator);
+  write_together(communicator, [&] { save.write(); });
+  save.gather(communicator);
+  first_rank_writes(communicator, [&] { save.publish(); });
+  return {save.folder(), save.payload_bytes(), watch.seconds()};
 }
 
 }  // namespace fourfold::io

@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "disk/file.hpp"
-#include "disk/random_word.hpp"
+#include "disk/temporary.hpp"
 #include "step/directory_names.hpp"
 #include "step/step_folder.hpp"
-#include "step/step_listing.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
@@ -15,7 +14,6 @@
 #include <fourfold/io/checkpoint_store.hpp>
 #include <fourfold/io/directory_lease.hpp>
 #include <fourfold/io/directory_probe.hpp>
-#include <fourfold/io/leftovers.hpp>
 #include <fourfold/io/step_place.hpp>
 
 #include <fmt/format.h>

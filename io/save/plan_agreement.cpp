@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "save/plan_agreement.hpp"
-
 #include "payload/save_job.hpp"
 #include "save/replicas.hpp"
+#include "save/written_exchange.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>

@@ -3,18 +3,17 @@
 #include "save/step_commit.hpp"
 
 #include "disk/file.hpp"
-#include "format/index_file.hpp"
-#include "format/manifest.hpp"
-#include "save/save_together.hpp"
+#include "format/checkpoint_contents.hpp"
+#include "save/step_save.hpp"
 #include "step/checkpoint_read.hpp"
-#include "step/step_listing.hpp"
+#include "step/step_folder.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/io/checkpoint_load.hpp>
-#include <fourfold/io/crc32c.hpp>
+#include <fourfold/io/digest.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

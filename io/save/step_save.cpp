@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "save/step_save.hpp"
 
-#include "save/save_together.hpp"
 #include "save/step_commit.hpp"
 
 namespace fourfold::io {
@@ -29,6 +28,25 @@ void StepSave::publish() {
 
 std::filesystem::path StepSave::folder() const {
   return store_.directory() / step_folder_name(step());
+}
+
+void agree_on_save(comm::Communicator& communicator, std::optional<comm::Failure> mine) {
+  if (mine && mine->code == ExitCode::cannot_write) {
+    mine->message += "; checkpoints that exist are untouched";
+  }
+  comm::agree(communicator, mine);
+}
+
+void write_together(comm::Communicator& communicator, const std::function<void()>& work) {
+  agree_on_save(communicator, comm::attempt(work));
+}
+
+void first_rank_writes(comm::Communicator& communicator, const std::function<void()>& work) {
+  write_together(communicator, [&] {
+    if (communicator.rank() == 0) {
+      work();
+    }
+  });
 }
 
 }  // namespace fourfold::io

@@ -6,11 +6,13 @@
 #include "step/step_folder.hpp"
 
 #include <fourfold/comm/communicator.hpp>
+#include <fourfold/comm/fail_together.hpp>
 #include <fourfold/io/checkpoint_store.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 
 namespace fourfold::io {
@@ -61,5 +63,13 @@ class StepSave {
   std::optional<TemporaryStep> folder_;  ///< on rank 0
   std::filesystem::path temporary_;
 };
+
+/// comm::agree() on a part of a save that ranks did alone. Who cannot write says that what was
+/// saved before is there still. Collective.
+void agree_on_save(comm::Communicator& communicator, std::optional<comm::Failure> mine);
+/// comm::together() for such a part. Collective, and a barrier.
+void write_together(comm::Communicator& communicator, const std::function<void()>& work);
+/// comm::run_on_root() for such a part. Collective, and a barrier.
+void first_rank_writes(comm::Communicator& communicator, const std::function<void()>& work);
 
 }  // namespace fourfold::io

@@ -6,8 +6,10 @@
 #include "payload/save_job.hpp"
 
 #include <fourfold/comm/communicator.hpp>
+#include <fourfold/io/save_request.hpp>
 
 #include <cstddef>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <vector>
@@ -31,5 +33,11 @@ std::vector<WrittenPayload> gather_written(
     const SaveJob& job, const Division& division, const WrittenExtents& mine,
     const std::function<const PayloadFrame&(std::size_t file)>& frame_of,
     comm::Communicator& communicator);
+
+/// Returns when all ranks want to save the same: one all_reduce of four words. Collective.
+/// @throws SystemError (internal) on all ranks alike, telling the first thing they differ in (step,
+///   mesh, directory, a scalar, a tensor or how it lies on the ranks) and which rank says what
+void agree_on_plan(const SaveRequest& request, const PlanOptions& options,
+                   const std::filesystem::path& directory, comm::Communicator& communicator);
 
 }  // namespace fourfold::io

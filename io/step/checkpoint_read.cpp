@@ -2,17 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "step/checkpoint_read.hpp"
 
-#include "format/index_file.hpp"
-#include "format/manifest.hpp"
+#include "format/checkpoint_contents.hpp"
 #include "step/step_folder.hpp"
-#include "step/step_listing.hpp"
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/regular_file.hpp>
 #include <fourfold/comm/fail_together.hpp>
-#include <fourfold/io/crc32c.hpp>
+#include <fourfold/io/digest.hpp>
 
 #include <fcntl.h>
 #include <fmt/format.h>

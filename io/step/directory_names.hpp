@@ -4,7 +4,7 @@
 /// What lies in a directory of steps beside them. docs/checkpoint-format.md, section 1.
 #pragma once
 
-#include "disk/random_word.hpp"
+#include "disk/temporary.hpp"
 #include "disk/work_folder.hpp"  // trash_prefix: being removed
 
 #include <algorithm>

@@ -1,14 +1,13 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "disk/file.hpp"
-#include "disk/random_word.hpp"
 #include "disk/temporary.hpp"
 #include "step/directory_names.hpp"
 
 #include <fourfold/base/clock.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
-#include <fourfold/io/crc32c.hpp>
+#include <fourfold/io/digest.hpp>
 #include <fourfold/io/directory_probe.hpp>
 
 #include <fmt/format.h>

@@ -2,14 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "disk/file.hpp"
 #include "disk/lease_file.hpp"
-#include "disk/random_word.hpp"
+#include "disk/temporary.hpp"
 #include "step/directory_names.hpp"
-#include "step/step_listing.hpp"
+#include "step/step_folder.hpp"
 
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/io/directory_lease.hpp>
-#include <fourfold/io/leftovers.hpp>
+#include <fourfold/io/step_place.hpp>
 #include <fourfold/io/temporary_name.hpp>
 
 #include <fmt/format.h>

@@ -1,12 +1,11 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "disk/file.hpp"
-#include "disk/random_word.hpp"
+#include "disk/temporary.hpp"
 #include "format/checkpoint_contents.hpp"
 #include "step/checkpoint_read.hpp"
 #include "step/directory_names.hpp"
 #include "step/step_folder.hpp"
-#include "step/step_listing.hpp"
 
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>

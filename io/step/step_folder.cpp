@@ -3,7 +3,7 @@
 #include "step/step_folder.hpp"
 
 #include "disk/file.hpp"
-#include "disk/random_word.hpp"
+#include "disk/temporary.hpp"
 #include "disk/work_folder.hpp"
 #include "step/directory_names.hpp"
 
@@ -12,7 +12,7 @@
 #include <fourfold/base/message.hpp>
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/io/atomic_file.hpp>
-#include <fourfold/io/crc32c.hpp>
+#include <fourfold/io/digest.hpp>
 #include <fourfold/io/fingerprint.hpp>
 
 #include <fmt/format.h>

@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "step/step_listing.hpp"
-
 #include "disk/file.hpp"
 #include "format/checkpoint_contents.hpp"
 #include "step/directory_names.hpp"
+#include "step/step_folder.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "disk/file.hpp"
 #include "format/checkpoint_contents.hpp"
-#include "step/step_listing.hpp"
+#include "step/step_folder.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>

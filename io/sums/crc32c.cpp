@@ -3,7 +3,7 @@
 #include "sums/crc32c_polynomial.hpp"
 #include "sums/crc32c_x86.hpp"
 
-#include <fourfold/io/crc32c.hpp>
+#include <fourfold/io/digest.hpp>
 
 #include <array>
 #include <cstring>

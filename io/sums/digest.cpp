@@ -1,9 +1,11 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "sums/file_region.hpp"
 #include "sums/x86_intrinsics.hpp"
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/philox.hpp>
+#include <fourfold/base/tensor_view.hpp>
 #include <fourfold/io/digest.hpp>
 
 #include <fmt/format.h>
@@ -12,8 +14,10 @@
 #include <array>
 #include <charconv>
 #include <cstring>
+#include <span>
 
 namespace fourfold::io {
+
 namespace {
 
 constexpr std::uint64_t block_elements = 256;
@@ -168,6 +172,48 @@ Digest digest_of_box(const Shape& shape, const Box& box, ConstTensorView data) {
             static_cast<std::uint64_t>(run.elements),
             bytes + static_cast<std::size_t>(run.source_element) * element_bytes, element_bytes);
   });
+  return digest;
+}
+
+namespace {
+
+constexpr std::string_view sum_mark = "# crc32c ";
+constexpr std::string_view sum_meaning =
+    " of all lines before: as long as it fits, this file may be replaced\n";
+
+/// The line that ends such a text.
+std::string sum_line(std::string_view text) {
+  return fmt::format("{}{:08x}{}", sum_mark, crc32c(std::as_bytes(std::span(text))), sum_meaning);
+}
+
+}  // namespace
+
+std::string with_sum(std::string text) {
+  text += sum_line(text);
+  return text;
+}
+
+bool sum_holds(std::string_view text) {
+  const std::size_t last = text.rfind(sum_mark);
+  return last != std::string_view::npos && text.substr(last) == sum_line(text.substr(0, last));
+}
+
+Digest digest_of_bytes(DType dtype, const Shape& shape, const Box& box, std::uint64_t begin,
+                       std::span<const std::byte> bytes) {
+  const std::size_t element_bytes = size_in_bytes(dtype);
+  FOURFOLD_EXPECT(begin % element_bytes == 0 && bytes.size() % element_bytes == 0);
+  const Range range{static_cast<std::int64_t>(begin / element_bytes),
+                    static_cast<std::int64_t>(bytes.size() / element_bytes)};
+  Digest digest;
+  const std::byte* data = bytes.data();
+  for (Box part : boxes_of_flat_range(box.extent, range)) {
+    for (std::size_t dim = 0; dim < box.rank(); ++dim) {
+      part.offset[dim] += box.offset[dim];
+    }
+    const ConstTensorView view(data, dtype, part.extent);
+    digest += digest_of_box(shape, part, view);
+    data += view.bytes();
+  }
   return digest;
 }
 

@@ -3,7 +3,7 @@
 #include "sums/file_region.hpp"
 
 #include <fourfold/base/contract.hpp>
-#include <fourfold/io/crc32c.hpp>
+#include <fourfold/io/digest.hpp>
 
 #include <algorithm>
 

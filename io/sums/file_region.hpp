@@ -2,7 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fourfold/base/box.hpp>
+#include <fourfold/base/dtype.hpp>
+#include <fourfold/io/digest.hpp>
+
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace fourfold::io {
@@ -20,5 +26,10 @@ std::vector<FileRegion> gaps_between(std::vector<FileRegion>& regions, std::uint
 
 /// CRC of a file from those of its parts, which tile it.
 std::uint32_t crc_of_parts(std::vector<FileRegion> parts);
+
+/// Digest of the elements that lie in bytes [begin, begin + bytes.size()) of the dense storage of
+/// `box`. @pre begin and the size are multiples of the element's size
+Digest digest_of_bytes(DType dtype, const Shape& shape, const Box& box, std::uint64_t begin,
+                       std::span<const std::byte> bytes);
 
 }  // namespace fourfold::io

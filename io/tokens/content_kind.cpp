@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include <fourfold/io/content_kind.hpp>
+#include <fourfold/io/token_file.hpp>
 
 #include <algorithm>
 #include <array>

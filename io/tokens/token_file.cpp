@@ -3,7 +3,6 @@
 #include "tokens/token_bytes.hpp"
 
 #include <fourfold/base/message.hpp>
-#include <fourfold/io/content_kind.hpp>
 #include <fourfold/io/token_file.hpp>
 
 #include <algorithm>

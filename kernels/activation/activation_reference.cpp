@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vectors/element.hpp"
 
-#include <fourfold/kernels/reference/activation.hpp>
+#include <fourfold/kernels/activation.hpp>
 
 #include <cmath>
 #include <numbers>

@@ -8,6 +8,7 @@
 #include <limits>
 
 namespace fourfold::kernels {
+
 namespace {
 
 void expect_shape(const AttentionShape& shape) {
@@ -82,6 +83,12 @@ void attention_backward(const AttentionShape& shape, ConstHeads q, ConstHeads k,
       shape, q, k, v, out, dout, lse_BNT, delta_BNT, dq, Write::replace, dk, dv, Write::replace};
   expect_gradients(with);
   differentiate_attention(with, delta_BNT, stream);
+}
+
+void copy_heads(const HeadRows& rows, ConstHeads from, Heads to, device::StreamRef stream) {
+  if (rows.batch * rows.tokens > 0) {
+    copy_head_rows(rows, from, to, stream);
+  }
 }
 
 }  // namespace fourfold::kernels

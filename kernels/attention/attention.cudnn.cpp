@@ -3,7 +3,6 @@
 /// @file
 /// Attention through cuDNN's graphs, which its frontend describes. No other file sees the frontend:
 /// it takes most of a minute to compile.
-#include "attention_graph_device.hpp"
 #include "cudnn_library.hpp"
 #include "runtime/scratch.hpp"
 #include "vendor_attention.hpp"

@@ -44,4 +44,7 @@ void differentiate_attention_part(const AttentionGradients& with, device::Stream
 void differentiate_attention(const AttentionGradients& with, float* delta_BNT,
                              device::StreamRef stream);
 
+/// The body of copy_heads.cpp, of hosts or of devices. There is a row.
+void copy_head_rows(const HeadRows& rows, ConstHeads from, Heads to, device::StreamRef stream);
+
 }  // namespace fourfold::kernels

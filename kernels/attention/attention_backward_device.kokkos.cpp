@@ -7,7 +7,6 @@
 #include "attention_parts_device.hpp"
 #include "attention_team_device.hpp"
 #include "enqueue.hpp"
-#include "portable_attention_device.hpp"
 #include "runtime/launch.hpp"
 #include "vectors/vector_math.hpp"
 

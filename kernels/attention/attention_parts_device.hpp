@@ -19,4 +19,14 @@ bool vendor_attends(const AttentionShape& shape, ConstHeads q, ConstHeads k, Con
 /// attention_backward_part(), with delta made from `out` and `dout`.
 bool vendor_differentiates(const AttentionGradients& with, device::StreamRef stream);
 
+// Attention on a device without the vendor's library: what that does not serve, and what an
+// emulated device has in its place.
+
+/// attention(), or attention_merge(). There is a query.
+void portable_attention(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v,
+                        Heads out, float* lse_BNT, bool merges, device::StreamRef stream);
+
+/// attention_backward_part().
+void portable_attention_backward(const AttentionGradients& with, device::StreamRef stream);
+
 }  // namespace fourfold::kernels

@@ -8,7 +8,7 @@
 #include "vendor_attention.hpp"
 
 #include <fourfold/base/contract.hpp>
-#include <fourfold/kernels/copy_heads.hpp>
+#include <fourfold/kernels/attention.hpp>
 
 #include <algorithm>
 #include <array>

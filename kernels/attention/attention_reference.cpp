@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vectors/element.hpp"
 
-#include <fourfold/kernels/reference/attention.hpp>
+#include <fourfold/kernels/attention.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +10,7 @@
 #include <vector>
 
 namespace fourfold::kernels::reference {
+
 namespace {
 
 /// Element (b, t, n, h) of a tensor of heads.
@@ -193,6 +194,18 @@ void attention_backward(const AttentionShape& shape, ConstHeads q, ConstHeads k,
   reference::attention_delta(shape, out, dout, delta_BNT, stream);
   reference::attention_backward_part(shape, q, k, v, out, dout, lse_BNT, delta_BNT, dq,
                                      Write::replace, dk, dv, Write::replace, stream);
+}
+
+void copy_heads(const HeadRows& rows, ConstHeads from, Heads to, device::StreamRef /*stream*/) {
+  for (std::int64_t b = 0; b < rows.batch; ++b) {
+    for (std::int64_t t = 0; t < rows.tokens; ++t) {
+      for (std::int64_t f = 0; f < rows.features; ++f) {
+        write_element(
+            to.data, to.dtype, b * to.batch_stride + t * to.token_stride + f,
+            read_element(from.data, from.dtype, b * from.batch_stride + t * from.token_stride + f));
+      }
+    }
+  }
 }
 
 }  // namespace fourfold::kernels::reference

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "copy_heads_backend.hpp"
+#include "attention_backend.hpp"
 #include "runtime/launch.hpp"
 #include "vectors/storage.hpp"
 

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "vendor_attention.hpp"
+
 #include <cstddef>
 #include <string>
 
@@ -16,5 +18,11 @@ struct CudnnLibrary {
 
 /// @returns the same for all threads; finds the library in the first call
 const CudnnLibrary& cudnn_library();
+
+/// Why cuDNN has no engine for a call on a device that need not be here; empty when it has one. For
+/// tests: cuDNN knows a device by a text in JSON, and finds engines with no more than a
+/// libcuda.so.1 that it can load.
+std::string refused_by_cudnn(const AttentionCall& call, const std::string& device_json,
+                             int compute_capability);
 
 }  // namespace fourfold::kernels

@@ -4,9 +4,9 @@
 /// What an emulated device has for cuDNN: the portable kernel, for the calls that cuDNN serves,
 /// with results of 16 bits and as much scratch memory as cuDNN takes. Numbers are the portable
 /// kernel's; the ways to the library and back are those of a GPU.
-#include "attention/vendor_attention.hpp"
+#include "vendor_attention.hpp"
 
-#include "attention/portable_attention_device.hpp"
+#include "attention_parts_device.hpp"
 #include "runtime/scratch.hpp"
 
 #include <fourfold/device/device.hpp>

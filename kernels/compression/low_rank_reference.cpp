@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include <fourfold/kernels/reference/low_rank.hpp>
+#include <fourfold/kernels/gradient_codec.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -6,7 +6,6 @@
 #include "vectors/storage.hpp"
 #include "vocabulary_cross_entropy_backend.hpp"
 
-#include <fourfold/kernels/cross_entropy.hpp>
 #include <fourfold/kernels/vocabulary_cross_entropy.hpp>
 
 namespace fourfold::kernels {

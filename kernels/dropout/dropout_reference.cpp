@@ -3,7 +3,7 @@
 #include "dropout_mask.hpp"
 #include "vectors/element.hpp"
 
-#include <fourfold/kernels/reference/dropout.hpp>
+#include <fourfold/kernels/dropout.hpp>
 
 namespace fourfold::kernels::reference {
 namespace {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vectors/element.hpp"
 
-#include <fourfold/kernels/reference/embedding.hpp>
+#include <fourfold/kernels/embedding.hpp>
 
 namespace fourfold::kernels::reference {
 

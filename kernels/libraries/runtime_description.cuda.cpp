@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "attention/vendor_attention.hpp"
-#include "runtime/kokkos_facts.hpp"
+#include "runtime/threads.hpp"
 
 #include <fourfold/device/device.hpp>
 #include <fourfold/kernels/runtime.hpp>

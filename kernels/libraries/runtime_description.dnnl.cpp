@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/kokkos_facts.hpp"
+#include "runtime/threads.hpp"
 
 #include <fourfold/kernels/runtime.hpp>
 

@@ -6,8 +6,8 @@
 #include "runtime/scratch.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/device/buffer.hpp>
 #include <fourfold/device/device.hpp>
-#include <fourfold/device/stream_buffer.hpp>
 #include <fourfold/kernels/library_memory.hpp>
 
 #include <fmt/format.h>

@@ -4,7 +4,7 @@
 
 #include "cublaslt_library.cublaslt.hpp"
 #include "gemm.hpp"
-#include "timing_rounds.hpp"
+#include "matmul_algorithm.hpp"
 
 #include <cstddef>
 #include <mutex>

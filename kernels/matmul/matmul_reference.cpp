@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vectors/element.hpp"
 
-#include <fourfold/kernels/reference/activation.hpp>
-#include <fourfold/kernels/reference/matmul.hpp>
+#include <fourfold/kernels/activation.hpp>
+#include <fourfold/kernels/matmul.hpp>
 
 namespace fourfold::kernels::reference {
 namespace {

@@ -4,7 +4,7 @@
 /// The norms' forward pass on a device: a row is read once into the registers of a warp, or of a
 /// team, summed there and written once. Rows that registers do not hold are read again from caches.
 #include "norm_backend.hpp"
-#include "norm_rows_device.hpp"
+#include "norm_gradient_device.hpp"
 
 #include <cmath>
 

@@ -5,11 +5,25 @@
 #pragma once
 
 #include "norm_backend.hpp"
-#include "norm_rows_device.hpp"
+#include "vectors/team_rows_device.hpp"
 
 #include <cstdint>
 
 namespace fourfold::kernels {
+
+// What the norms' passes on a device share: which threads take a row.
+
+inline constexpr int norm_warps = 8;
+
+/// A row of at most `packs` packs, in the registers of a warp or of a team.
+template <int packs, bool by_warp_, int team_warps_ = norm_warps>
+struct NormRow {
+  static constexpr bool by_warp = by_warp_;
+  static constexpr int team_warps = team_warps_;
+  using Threads = RowThreads<team_warps, by_warp>;
+  static constexpr int threads = Threads::threads;
+  static constexpr int packs_each = packs / threads;
+};
 
 /// Operands of a backward pass, and how its rows are cut.
 /// @tparam whole_  as in_packs says of all operands

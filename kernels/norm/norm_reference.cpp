@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vectors/element.hpp"
 
-#include <fourfold/kernels/reference/activation.hpp>
-#include <fourfold/kernels/reference/norm.hpp>
+#include <fourfold/kernels/activation.hpp>
+#include <fourfold/kernels/norm.hpp>
 
 #include <cmath>
 

@@ -3,7 +3,7 @@
 #include "runtime/launch.hpp"
 
 #include <fourfold/base/contract.hpp>
-#include <fourfold/kernels/gradient_scale.hpp>
+#include <fourfold/kernels/optimizer.hpp>
 
 #include <Kokkos_Core.hpp>
 

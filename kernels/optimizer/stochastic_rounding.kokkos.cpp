@@ -3,7 +3,7 @@
 #include "vectors/for_each_pack.hpp"
 #include "weight_copy.hpp"
 
-#include <fourfold/kernels/stochastic_rounding.hpp>
+#include <fourfold/kernels/optimizer.hpp>
 
 namespace fourfold::kernels {
 namespace {

@@ -4,14 +4,15 @@
 /// What an update leaves beside the masters for products to read.
 #pragma once
 
-#include "optimizer/rounding_bits.hpp"
 #include "vectors/divisor.hpp"
+#include "vectors/float16.hpp"
 #include "vectors/packs.hpp"
 #include "vectors/storage.hpp"
 
 #include <fourfold/base/contract.hpp>
+#include <fourfold/base/philox.hpp>
 #include <fourfold/base/tensor_view.hpp>
-#include <fourfold/kernels/stochastic_rounding.hpp>
+#include <fourfold/kernels/optimizer.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -19,6 +20,26 @@
 #include <optional>
 
 namespace fourfold::kernels {
+
+// Which random bits round an element: the definition that the fast and the reference body share. A
+// change here changes every run that rounds at random.
+
+/// Elements that share a block of random words, of which each gets 16 bits.
+inline constexpr int rounding_block_elements = 8;
+
+FOURFOLD_HOST_DEVICE PhiloxBlock rounding_block(PhiloxKey key, std::int64_t number) {
+  return philox(key, static_cast<std::uint64_t>(number) / rounding_block_elements);
+}
+
+/// Of the element with this number: below 2^16. No array is indexed, so that all stays in
+/// registers.
+FOURFOLD_HOST_DEVICE std::uint32_t rounding_bits(const PhiloxBlock& block, std::int64_t number) {
+  const auto place = static_cast<std::uint32_t>(number) % rounding_block_elements;
+  const std::uint32_t low = place < 2 ? block.word[0] : block.word[1];
+  const std::uint32_t high = place < 6 ? block.word[2] : block.word[3];
+  const std::uint32_t word = place < 4 ? low : high;
+  return (word >> (place % 2 * 16)) & 0xFFFFU;
+}
 
 /// Nothing: the masters themselves are read.
 struct NoCopy {

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include <fourfold/kernels/reference/reduction.hpp>
+#include <fourfold/kernels/reduction.hpp>
 
 namespace fourfold::kernels::reference {
 namespace {

@@ -3,7 +3,6 @@
 #include "scratch.hpp"
 
 #include <fourfold/device/buffer.hpp>
-#include <fourfold/device/stream_buffer.hpp>
 #include <fourfold/kernels/runtime.hpp>
 
 #include <algorithm>

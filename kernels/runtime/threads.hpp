@@ -17,4 +17,12 @@ void check_kokkos_threads();
 /// every core, as it also does for what it cannot read. @throws UserError (config)
 int threads_from_environment();
 
+/// What only a *.kokkos.cpp can tell: those are compiled by nvcc too, which cannot read fmt.
+struct KokkosFacts {
+  int version = 0;  ///< 10000 major + 100 minor + patch
+  const char* execution_space = "";
+  int threads = 1;  ///< of this rank
+};
+KokkosFacts kokkos_facts();
+
 }  // namespace fourfold::kernels

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "host_device.hpp"
+#include "float16.hpp"
 
 #include <cstdint>
 

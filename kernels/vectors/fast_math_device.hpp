@@ -4,7 +4,7 @@
 /// What a device's special units compute: within a few units of a float's last place.
 #pragma once
 
-#include "host_device.hpp"
+#include "float16.hpp"
 
 #include <cmath>
 

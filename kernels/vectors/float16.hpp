@@ -7,11 +7,16 @@
 /// F16C).
 #pragma once
 
-#include "vectors/host_device.hpp"
-
 #include <fourfold/base/dtype.hpp>
 
 #include <cstdint>
+
+// What marks small functions that hosts and devices call alike, in files that need no Kokkos.
+#if defined(__CUDACC__) || defined(__HIPCC__)
+#define FOURFOLD_HOST_DEVICE __host__ __device__ __forceinline__
+#else
+#define FOURFOLD_HOST_DEVICE [[gnu::always_inline]] inline
+#endif
 
 // A compiler for devices reads this file too, and takes no such instructions for one.
 #if defined(__F16C__) && !defined(__CUDACC__) && !defined(__HIPCC__)

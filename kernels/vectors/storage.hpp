@@ -6,7 +6,6 @@
 #pragma once
 
 #include "float16.hpp"
-#include "host_device.hpp"
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/dtype.hpp>

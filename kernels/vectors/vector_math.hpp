@@ -6,7 +6,7 @@
 /// (tests/unit/kernels/vector_math_test).
 #pragma once
 
-#include "host_device.hpp"
+#include "float16.hpp"
 
 #include <cstdint>
 

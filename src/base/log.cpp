@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/log.hpp>
-#include <fourfold/base/terminal.hpp>
 #include <fourfold/base/text.hpp>
 
 #include <fmt/format.h>

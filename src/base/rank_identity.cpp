@@ -4,11 +4,17 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sched.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
 namespace fourfold {
+
 namespace {
 
 RankIdentity& identity() {
@@ -42,6 +48,53 @@ std::string ranges_text(std::span<const int> numbers) {
 
 std::string ranks_text(std::span<const int> ranks) {
   return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", ranges_text(ranks));
+}
+
+namespace {
+
+std::string word_in(const char* name) {
+  const char* const text = std::getenv(name);
+  const std::string word = text == nullptr ? "" : text;
+  const auto is_visible = [](char c) { return '!' <= c && c <= '~'; };
+  return std::ranges::all_of(word, is_visible) ? word : "";
+}
+
+long count_in(const char* name) {
+  return std::max(0L, std::strtol(word_in(name).c_str(), nullptr, 10));
+}
+
+}  // namespace
+
+BatchJob BatchJob::of_this_process() {
+  return {.id = word_in("SLURM_JOB_ID"),
+          .restarts = count_in("SLURM_RESTART_COUNT"),
+          .launch = count_in("FOURFOLD_LAUNCH"),
+          .chain = word_in("FOURFOLD_CHAIN"),
+          .previous = word_in("FOURFOLD_PREVIOUS")};
+}
+
+int cores_allowed() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  return sched_getaffinity(0, sizeof(cores), &cores) == 0 ? std::max(CPU_COUNT(&cores), 1) : 1;
+}
+
+void share_among_cores(std::int64_t count, std::int64_t least,
+                       const std::function<void(std::int64_t begin, std::int64_t end)>& work) {
+  const std::int64_t parts = std::clamp<std::int64_t>(count / least, 1, cores_allowed());
+  const auto begin_of = [&](std::int64_t part) {
+    return count / parts * part + std::min(part, count % parts);
+  };
+  std::vector<std::jthread> others;
+  std::int64_t given = 1;
+  try {
+    for (; given < parts; ++given) {
+      others.emplace_back(work, begin_of(given), begin_of(given + 1));
+    }
+  } catch (const std::system_error&) {  // no more threads for this user
+    work(begin_of(given), count);
+  }
+  work(0, begin_of(1));
 }
 
 }  // namespace fourfold

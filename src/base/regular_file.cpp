@@ -8,11 +8,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string_view>
+#include <system_error>
 
 namespace fourfold {
+
 namespace {
 
 std::string_view kind_of(mode_t mode) {
@@ -110,6 +113,23 @@ std::optional<std::string> read_regular_file(const RegularFile& file, std::uint6
     done += static_cast<std::size_t>(got);
   }
   return std::nullopt;
+}
+
+std::filesystem::path whole_path(const std::filesystem::path& path) {
+  std::error_code failure;
+  std::filesystem::path whole = std::filesystem::absolute(path, failure);
+  if (!failure && std::ranges::find(whole, std::filesystem::path("..")) != whole.end()) {
+    whole = std::filesystem::weakly_canonical(whole, failure);
+  }
+  if (failure) {
+    return path;
+  }
+  whole = whole.lexically_normal();
+  return whole.has_filename() || !whole.has_relative_path() ? whole : whole.parent_path();
+}
+
+bool begins_with_home(std::string_view path) {
+  return path == "~" || path.starts_with("~/");
 }
 
 }  // namespace fourfold

@@ -5,11 +5,10 @@
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/regular_file.hpp>
 #include <fourfold/base/text.hpp>
-#include <fourfold/base/whole_path.hpp>
 #include <fourfold/batch/kept_run.hpp>
 #include <fourfold/io/atomic_file.hpp>
-#include <fourfold/io/new_folder.hpp>
-#include <fourfold/io/text_file.hpp>
+#include <fourfold/io/made_folders.hpp>
+#include <fourfold/io/mapped_file.hpp>
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/telemetry/run_files.hpp>
 

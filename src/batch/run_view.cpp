@@ -3,11 +3,10 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/batch/chain.hpp>
-#include <fourfold/batch/finished_file.hpp>
 #include <fourfold/batch/kept_run.hpp>
 #include <fourfold/batch/run_view.hpp>
-#include <fourfold/telemetry/job_end_file.hpp>
 #include <fourfold/telemetry/log_dir.hpp>
+#include <fourfold/telemetry/own_files.hpp>
 #include <fourfold/telemetry/run_files.hpp>
 
 #include <sys/stat.h>
@@ -15,10 +14,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <system_error>
 #include <utility>
 
 namespace fourfold::batch {
+
 namespace {
 namespace fs = std::filesystem;
 using telemetry::StepTime;
@@ -272,6 +273,27 @@ RunView RunReader::look(double now_unix_s) {
   take_run_file(noted.attempts, view);
   view.node_hours = node_hours(view.attempts, view.verdict.newest_goes_on, now_unix_s);
   return view;
+}
+
+Outlook outlook(const OutlookFacts& facts) {
+  constexpr double most_jobs = 1e9;
+  Outlook result;
+  result.finish_unix_s = facts.now_unix_s + facts.remaining_s;
+  if (!facts.deadline_unix_s) {
+    return result;
+  }
+  const double deadline_s = *facts.deadline_unix_s;
+  // A job past its end does nothing more, whatever its files say.
+  const double job_left_s = facts.goes_on ? std::max(deadline_s - facts.now_unix_s, 0.0) : 0;
+  const double left_after_s = std::max(facts.remaining_s - job_left_s, 0.0);
+  if (facts.goes_on) {
+    result.in_time = left_after_s <= 0;
+  }
+  if (facts.began_unix_s && deadline_s > *facts.began_unix_s) {
+    const double jobs = std::ceil(left_after_s / (deadline_s - *facts.began_unix_s));
+    result.more_jobs = std::min(jobs, most_jobs);
+  }
+  return result;
 }
 
 }  // namespace fourfold::batch

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
-#include <fourfold/base/shell_word.hpp>
+#include <fourfold/base/text.hpp>
 #include <fourfold/batch/submission.hpp>
 
 #include <fmt/format.h>

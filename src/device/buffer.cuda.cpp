@@ -8,6 +8,7 @@
 #include <fourfold/device/buffer.hpp>
 
 namespace fourfold::device {
+
 namespace {
 
 /// @param kind  becomes device where there is no registrable memory
@@ -104,6 +105,32 @@ void zero(void* target, std::size_t bytes, StreamRef stream) {
   bind_thread();
   check_cuda(cudaMemsetAsync(target, 0, bytes, native(stream)), "cudaMemsetAsync", bytes);
   finish_if_default(stream);
+}
+
+StreamBuffer::StreamBuffer(std::size_t bytes, StreamRef stream) : bytes_(bytes) {
+  if (bytes > 0) {
+    bind_thread();
+    refuse_in_graph(stream, "cudaMallocAsync");
+    check_cuda(cudaMallocAsync(&data_, bytes, native(stream)), "cudaMallocAsync", bytes);
+    finish_if_default(stream);
+  }
+}
+
+StreamBuffer::~StreamBuffer() {
+  if (data_ != nullptr) {
+    static_cast<void>(cudaFree(data_));
+  }
+}
+
+void StreamBuffer::give_back(StreamRef stream) {
+  if (data_ != nullptr) {
+    bind_thread();
+    refuse_in_graph(stream, "cudaFreeAsync");
+    check_cuda(cudaFreeAsync(data_, native(stream)), "cudaFreeAsync", bytes_);
+    finish_if_default(stream);
+  }
+  data_ = nullptr;
+  bytes_ = 0;
 }
 
 }  // namespace fourfold::device

@@ -36,4 +36,15 @@ void zero(void* target, std::size_t bytes, StreamRef /*stream*/) {
   }
 }
 
+StreamBuffer::StreamBuffer(std::size_t bytes, StreamRef /*stream*/)
+    : data_(allocate_host(bytes)), bytes_(bytes) {}
+
+StreamBuffer::~StreamBuffer() {
+  free_host(data_);
+}
+
+void StreamBuffer::give_back(StreamRef /*stream*/) {
+  *this = StreamBuffer();
+}
+
 }  // namespace fourfold::device

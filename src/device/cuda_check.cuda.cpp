@@ -2,11 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda_check.hpp"
 
-#include "gib.hpp"
-#include "taken_device.hpp"
+#include "cuda/cuda_check.hpp"
+#include "host_bytes.hpp"
 
 #include <fourfold/base/error.hpp>
-#include <fourfold/base/remedies.hpp>
 #include <fourfold/device/device.hpp>
 
 #include <fmt/format.h>

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "cuda/cuda_check.hpp"
 #include "cuda_check.hpp"
-#include "driver_function.hpp"
+#include "native_stream.hpp"
 #include "host_bytes.hpp"
-#include "taken_device.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/device/device.hpp>

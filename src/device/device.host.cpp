@@ -3,6 +3,7 @@
 #include "host_bytes.hpp"
 
 #include <fourfold/device/device.hpp>
+#include <fourfold/device/range.hpp>
 
 namespace fourfold::device {
 
@@ -28,5 +29,12 @@ DeviceFacts device_facts() {
 MemoryOwner owner_of(MemoryKind /*kind*/) {
   return host_owner();
 }
+
+bool has_profiler() noexcept {
+  return false;
+}
+
+void Range::open(const std::string& /*name*/) noexcept {}
+void Range::close() noexcept {}
 
 }  // namespace fourfold::device

@@ -4,8 +4,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
-#include <fourfold/base/remedies.hpp>
-#include <fourfold/device/host_memory.hpp>
+#include <fourfold/device/process_memory.hpp>
 
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include <fourfold/device/peak.hpp>
+#include <fourfold/device/device.hpp>
 
 #include <algorithm>
 #include <array>

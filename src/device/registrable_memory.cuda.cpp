@@ -3,7 +3,7 @@
 #include "registrable_memory.hpp"
 
 #include "cuda_check.hpp"
-#include "driver_function.hpp"
+#include "native_stream.hpp"
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>

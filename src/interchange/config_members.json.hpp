@@ -6,6 +6,7 @@
 #include <fourfold/base/json_text.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/text.hpp>
+#include <fourfold/model/architecture.hpp>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -136,5 +137,13 @@ class Members {
   const nlohmann::json& object_;
   std::string file_name_;
 };
+
+class Members;
+
+/// rope_theta and rope_scaling of a llama from its config.json. transformers 5 has rope_parameters,
+/// 4 has rope_theta and rope_scaling; a file that was edited may have all, which must agree then.
+/// @pre config.context is filled in
+/// @throws UserError (config) naming key and value, or both places of a contradiction
+void read_rope(const Members& members, model::Architecture& config);
 
 }  // namespace fourfold::interchange

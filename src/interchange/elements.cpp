@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "elements.hpp"
+#include "foreign_writer.hpp"
 
 #include <fourfold/base/contract.hpp>
 

@@ -8,12 +8,12 @@
 #include <fourfold/interchange/export.hpp>
 #include <fourfold/interchange/hf_config.hpp>
 #include <fourfold/io/atomic_file.hpp>
-#include <fourfold/io/new_folder.hpp>
+#include <fourfold/io/made_folders.hpp>
 #include <fourfold/io/safetensors.hpp>
 #include <fourfold/model/parameter_table.hpp>
 #include <fourfold/model/presets.hpp>
+#include <fourfold/runfile/model_of_checkpoint.hpp>
 #include <fourfold/runfile/run_config.hpp>
-#include <fourfold/runfile/saved_names.hpp>
 
 #include <map>
 #include <system_error>

@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "foreign_writer.hpp"
 
-#include "elements.hpp"
-
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>

@@ -1,10 +1,8 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "config_members.json.hpp"
-#include "hf_rope.hpp"
 
 #include <fourfold/base/error.hpp>
-#include <fourfold/base/json_from_python.hpp>
 #include <fourfold/base/json_text.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/text.hpp>

@@ -1,6 +1,5 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "hf_rope.hpp"
 
 #include "config_members.json.hpp"
 

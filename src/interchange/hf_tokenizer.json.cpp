@@ -1,15 +1,12 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "piece_model_type.hpp"
 
 #include <fourfold/base/error.hpp>
-#include <fourfold/base/json_from_python.hpp>
 #include <fourfold/base/json_text.hpp>
 #include <fourfold/base/message.hpp>
-#include <fourfold/data/byte_alphabet.hpp>
 #include <fourfold/data/tokenizer.hpp>
 #include <fourfold/interchange/hf_tokenizer.hpp>
-#include <fourfold/io/text_file.hpp>
+#include <fourfold/io/mapped_file.hpp>
 
 #include <nlohmann/json.hpp>
 

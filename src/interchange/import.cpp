@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "elements.hpp"
+#include "foreign_writer.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
@@ -8,12 +8,12 @@
 #include <fourfold/interchange/hf_config.hpp>
 #include <fourfold/interchange/import.hpp>
 #include <fourfold/io/llmc_checkpoint.hpp>
+#include <fourfold/io/mapped_file.hpp>
 #include <fourfold/io/safetensors.hpp>
-#include <fourfold/io/text_file.hpp>
 #include <fourfold/model/parameter_table.hpp>
 #include <fourfold/model/presets.hpp>
+#include <fourfold/runfile/model_of_checkpoint.hpp>
 #include <fourfold/runfile/run_config.hpp>
-#include <fourfold/runfile/saved_names.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

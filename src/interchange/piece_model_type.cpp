@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "piece_model_type.hpp"
+#include <fourfold/interchange/hf_tokenizer.hpp>
 
 #include <algorithm>
 #include <cstdint>

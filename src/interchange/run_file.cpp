@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include <fourfold/base/shell_word.hpp>
 #include <fourfold/base/text.hpp>
-#include <fourfold/interchange/run_file.hpp>
+#include <fourfold/interchange/import.hpp>
 #include <fourfold/runfile/run_key.hpp>
 
 #include <fmt/format.h>

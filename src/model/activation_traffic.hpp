@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "pass.hpp"
 #include "stage_memory.hpp"
 #include "units.hpp"
 

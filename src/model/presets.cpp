@@ -4,7 +4,7 @@
 /// Published shapes: the GPT-2 paper's four sizes and configurations published with Llama weights.
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
-#include <fourfold/base/suggestion.hpp>
+#include <fourfold/base/text.hpp>
 #include <fourfold/model/presets.hpp>
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include <fourfold/model/rope.hpp>
+#include <fourfold/model/architecture.hpp>
 
 #include <cmath>
 #include <numbers>

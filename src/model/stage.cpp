@@ -7,7 +7,7 @@
 #include <fourfold/base/contract.hpp>
 #include <fourfold/device/buffer.hpp>
 #include <fourfold/device/range.hpp>
-#include <fourfold/model/rope.hpp>
+#include <fourfold/model/architecture.hpp>
 #include <fourfold/model/stage.hpp>
 
 #include <algorithm>

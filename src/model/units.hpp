@@ -10,8 +10,10 @@
 #include "pass.hpp"
 #include "stage_memory.hpp"
 
+#include <fourfold/base/box.hpp>
+#include <fourfold/base/tensor_view.hpp>
 #include <fourfold/kernels/attention.hpp>
-#include <fourfold/kernels/copy_heads.hpp>
+#include <fourfold/kernels/dropout.hpp>
 #include <fourfold/model/parallel_hooks.hpp>
 
 #include <array>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
-#include <fourfold/plan/closed_forms.hpp>
+#include <fourfold/plan/simulate.hpp>
 
 #include <algorithm>
 

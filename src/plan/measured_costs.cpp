@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include <fourfold/plan/measured_costs.hpp>
+#include <fourfold/plan/simulate.hpp>
 
 #include <cstddef>
 #include <vector>

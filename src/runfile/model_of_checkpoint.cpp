@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "allowed_key.hpp"
+#include "run_field.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "run_config_error.hpp"
+#include "run_file_message.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <concepts>
+#include <initializer_list>
 #include <limits>
 #include <string>
 #include <type_traits>
@@ -106,5 +107,24 @@ RunField named_field(std::vector<Named> values, Path... path) {
   };
   return result;
 }
+
+/// The key that --allow-change names. @throws UserError (config), with a suggestion, when there is
+/// none
+const RunKey& allowed_key(const std::string& name);
+
+// The keys of each table of the run file: [name] is described in run_key_<name>.cpp.
+
+std::vector<RunKey> model_keys();  ///< and of [model.rope_scaling]
+std::vector<RunKey> mesh_keys();
+std::vector<RunKey> train_keys();
+std::vector<RunKey> optim_keys();
+std::vector<RunKey> offload_keys();
+std::vector<RunKey> data_keys();
+std::vector<RunKey> checkpoint_keys();
+std::vector<RunKey> log_keys();
+std::vector<RunKey> watch_keys();
+
+/// One list of several, in their order.
+std::vector<RunKey> joined(std::initializer_list<std::vector<RunKey>> parts);
 
 }  // namespace fourfold::runfile

@@ -3,7 +3,7 @@
 #include "run_file_message.hpp"
 
 #include <fourfold/base/message.hpp>
-#include <fourfold/base/suggestion.hpp>
+#include <fourfold/base/text.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fourfold/runfile/run_config.hpp>
 #include <fourfold/runfile/run_key.hpp>
 
 #include <string>
@@ -20,5 +21,8 @@ std::string unknown_table(const std::string& name);
 
 /// What the key takes: "an integer of at least 1, or \"auto\"".
 std::string expectation(const RunKey& key);
+
+/// Throws UserError(ExitCode::config, located(message, origins)).
+[[noreturn]] void refuse(const std::string& message, const Origins& origins);
 
 }  // namespace fourfold::runfile

@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "run_key_tables.hpp"
+#include "run_field.hpp"
 
-#include <fourfold/runfile/key_search.hpp>
 #include <fourfold/runfile/run_key.hpp>
 
 #include <algorithm>

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "run_field.hpp"
-#include "run_key_tables.hpp"
 
 namespace fourfold::runfile {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "schedule_defects.hpp"
+#include "schedule_places.hpp"
 
-#include <fourfold/schedule/schedule_check.hpp>
+#include <fourfold/schedule/schedule.hpp>
 #include <fourfold/schedule/schedule_dependencies.hpp>
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 // What can be said of one rank's list alone.
-#include "schedule_defects.hpp"
+#include "schedule_places.hpp"
 
 #include <fmt/format.h>
 

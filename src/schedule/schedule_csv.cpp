@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "schedule_defects.hpp"
+#include "schedule_places.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/regular_file.hpp>
 #include <fourfold/base/text.hpp>
-#include <fourfold/schedule/schedule_csv.hpp>
+#include <fourfold/schedule/schedule.hpp>
 
 #include <fmt/format.h>
 

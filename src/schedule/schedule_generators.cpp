@@ -5,7 +5,7 @@
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
-#include <fourfold/base/suggestion.hpp>
+#include <fourfold/base/text.hpp>
 #include <fourfold/schedule/schedule_generators.hpp>
 
 #include <fmt/format.h>

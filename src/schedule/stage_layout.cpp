@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
-#include <fourfold/schedule/stage_layout.hpp>
+#include <fourfold/schedule/split_layers.hpp>
 
 #include <algorithm>
 

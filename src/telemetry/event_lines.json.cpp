@@ -3,7 +3,7 @@
 #include "found_json.json.hpp"
 
 #include <fourfold/base/json_text.hpp>
-#include <fourfold/telemetry/event_lines.hpp>
+#include <fourfold/telemetry/own_files.hpp>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

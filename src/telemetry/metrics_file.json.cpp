@@ -3,7 +3,7 @@
 #include "found_json.json.hpp"
 
 #include <fourfold/base/json_text.hpp>
-#include <fourfold/telemetry/metrics_file.hpp>
+#include <fourfold/telemetry/metrics.hpp>
 
 #include <nlohmann/json.hpp>
 

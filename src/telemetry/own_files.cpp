@@ -3,7 +3,7 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/regular_file.hpp>
-#include <fourfold/telemetry/event_lines.hpp>
+#include <fourfold/io/line_follower.hpp>
 #include <fourfold/telemetry/exit_status.hpp>
 #include <fourfold/telemetry/log_dir.hpp>
 #include <fourfold/telemetry/own_files.hpp>
@@ -27,6 +27,7 @@
 #include <vector>
 
 namespace fourfold::telemetry {
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -198,6 +199,18 @@ void refuse_foreign_files(const fs::path& log_dir, const OutputsOfRun& outputs) 
     written.emplace_back(files.timeline(), as(*outputs.timeline));
   }
   refuse_those_in_the_way(written);
+}
+
+std::optional<std::int64_t> moved_end_of(const BatchJob& job,
+                                         const std::filesystem::path& log_dir) {
+  constexpr std::uint64_t most_bytes = 200;
+  const auto text = io::text_if_readable(RunFiles(log_dir).job_end(), most_bytes);
+  std::istringstream words(text.value_or(""));
+  BatchJob of;
+  std::int64_t end_unix_s = 0;
+  words >> of.id >> of.restarts >> end_unix_s;
+  const bool is_of_job = words && of.id == job.id && of.restarts == job.restarts;
+  return is_of_job && end_unix_s > 0 ? std::optional(end_unix_s) : std::nullopt;
 }
 
 }  // namespace fourfold::telemetry

@@ -8,7 +8,6 @@
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/regular_file.hpp>
 #include <fourfold/base/text.hpp>
-#include <fourfold/base/whole_path.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/own_file.hpp>
 #include <fourfold/telemetry/report.hpp>

@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "svg_chart.hpp"
 
-#include "step_statistics.hpp"
-
 #include <fourfold/base/text.hpp>
+#include <fourfold/telemetry/step_curve.hpp>
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
-#include <fourfold/telemetry/tensorboard_file.hpp>
+#include <fourfold/telemetry/metrics.hpp>
 
 #include <array>
 #include <vector>

@@ -3,9 +3,8 @@
 /// @file
 /// The functions of the CUDA driver that Kokkos calls by name, each found when it is called first
 /// (driver_function.hpp says why). Hidden: they are for this library alone.
-#include "driver_entry.hpp"
-
-#include "driver_function.hpp"
+#include "native_stream.hpp"
+#include "kokkos_errors.hpp"
 
 #include <cuda.h>
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "driver_entry.hpp"
 #include "enqueue.hpp"
-#include "runtime/small_functor.hpp"
+#include "kokkos_errors.hpp"
+#include "runtime/launch.hpp"
 
 #include <cstdint>
 #include <map>

@@ -3,7 +3,7 @@
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
-#include <fourfold/comm/dry_run.hpp>
+#include <fourfold/comm/communicator.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
-#include <fourfold/base/remedies.hpp>
 #include <fourfold/comm/fail_together.hpp>
 
 #include <fmt/format.h>

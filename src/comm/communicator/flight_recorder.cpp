@@ -8,6 +8,7 @@
 #include <cstring>
 
 namespace fourfold::comm {
+
 namespace {
 
 constexpr std::array<std::string_view, 8> names{"all_reduce", "all_gather", "reduce_scatter",
@@ -145,6 +146,20 @@ FlightSnapshot FlightRecorder::snapshot() const {
     snapshot.recent.push_back(ring_[(oldest + i) % ring_.size()]);
   }
   return snapshot;
+}
+
+double bus_factor(Operation operation, int ranks) noexcept {
+  const double others = static_cast<double>(ranks - 1) / ranks;
+  switch (operation) {
+    case Operation::all_reduce:
+      return 2 * others;
+    case Operation::all_gather:
+    case Operation::reduce_scatter:
+    case Operation::all_to_all:
+      return others;
+    default:
+      return 1;
+  }
 }
 
 }  // namespace fourfold::comm

@@ -2,10 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// The body of builds for devices: of CUDA it needs nothing but the device room.
-#include "device_ranks.hpp"
-
 #include "device_reduction.hpp"
 #include "device_threads.hpp"
+#include "device_world.hpp"
 
 #include <fourfold/base/error.hpp>
 

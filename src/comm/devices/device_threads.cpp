@@ -3,9 +3,8 @@
 #include "device_threads.hpp"
 
 #include "communicator/argument_checks.hpp"
-#include "communicator/split.hpp"
 #include "device_reduction.hpp"
-#include "host/byte_places.hpp"
+#include "host/message_communicator.hpp"
 
 #include <fourfold/base/box.hpp>
 #include <fourfold/base/contract.hpp>

@@ -20,4 +20,14 @@ Communicator& DeviceWorld::communicator() noexcept {
   return *impl_->host;
 }
 
+class DeviceRendezvous {};
+
+DeviceRanks::DeviceRanks() = default;
+DeviceRanks::~DeviceRanks() = default;
+
+std::unique_ptr<Communicator> DeviceRanks::join(ThreadWorld& /*world*/,
+                                                std::unique_ptr<Communicator> host) const {
+  return host;
+}
+
 }  // namespace fourfold::comm

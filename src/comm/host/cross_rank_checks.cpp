@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "cross_rank_checks.hpp"
+#include "collectives.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>

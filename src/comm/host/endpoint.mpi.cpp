@@ -2,22 +2,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "endpoint.mpi.hpp"
 
-#include "check_mpi.hpp"
-
 #include <fourfold/base/contract.hpp>
+#include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/philox.hpp>
 #include <fourfold/comm/clock_offset.hpp>
 
+#include <mpi.h>
 #include <sched.h>
 
 #include <algorithm>
 #include <bit>
+#include <string>
 #include <utility>
 #include <vector>
 
 namespace fourfold::comm {
+
 namespace {
 
 /// MPI counts are int; longer messages go in pieces, which arrive in order.
@@ -201,6 +203,22 @@ std::unique_ptr<Endpoint> MpiEndpoint::subgroup(std::span<const int> members,
   check_mpi(MPI_Group_free(&all));
   check_mpi(MPI_Comm_set_name(comm, name.c_str()));
   return std::make_unique<MpiEndpoint>(CommHandle(comm), progress_);
+}
+
+void check_mpi(int rc, std::source_location where) {
+  if (rc == MPI_SUCCESS) {
+    return;
+  }
+  std::string text(MPI_MAX_ERROR_STRING, '\0');
+  int length = 0;
+  if (MPI_Error_string(rc, text.data(), &length) != MPI_SUCCESS) {
+    length = 0;
+  }
+  text.resize(length);
+  throw SystemError(ExitCode::node_fault,
+                    format_message("an MPI call failed at {}:{} (error {}: {})", where.file_name(),
+                                   where.line(), rc, text),
+                    where);
 }
 
 }  // namespace fourfold::comm

@@ -9,6 +9,7 @@
 #include <mpi.h>
 
 #include <memory>
+#include <source_location>
 #include <span>
 #include <string>
 
@@ -73,5 +74,9 @@ class MpiEndpoint : public Endpoint {
   int size_ = 1;
   int tags_;
 };
+
+/// Turns a failed MPI call into a SystemError (exit code node_fault) with MPI's own text and the
+/// place of the call. Every MPI call of this room goes through it, except in destructors.
+void check_mpi(int rc, std::source_location where = std::source_location::current());
 
 }  // namespace fourfold::comm

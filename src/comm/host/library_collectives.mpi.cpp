@@ -1,6 +1,5 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "check_mpi.hpp"
 #include "endpoint.mpi.hpp"
 
 #include <fourfold/base/contract.hpp>

@@ -2,14 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "message_communicator.hpp"
 
-#include "byte_places.hpp"
 #include "collectives.hpp"
 #include "communicator/argument_checks.hpp"
-#include "communicator/split.hpp"
-#include "cross_rank_checks.hpp"
 #include "reduction.hpp"
 #include "ring_tree_reduction.hpp"
-#include "shared_collectives.hpp"
+#include "shared_window.hpp"
 
 #include <fourfold/base/box.hpp>
 #include <fourfold/base/contract.hpp>

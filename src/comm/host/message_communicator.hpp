@@ -6,11 +6,16 @@
 #include "reduction.hpp"
 #include "shared_window.hpp"
 
+#include <fourfold/base/tensor_view.hpp>
 #include <fourfold/comm/communicator.hpp>
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <source_location>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -76,5 +81,28 @@ class MessageCommunicator : public Communicator {
   std::unique_ptr<SharedWindow> window_;  ///< nullptr: messages
   std::int64_t operations_ = 0;
 };
+
+// Where the parts of a buffer lie, in bytes.
+
+inline const std::byte* at(const void* base, std::int64_t bytes) {
+  return static_cast<const std::byte*>(base) + bytes;
+}
+inline std::byte* at(void* base, std::int64_t bytes) {
+  return static_cast<std::byte*>(base) + bytes;
+}
+
+inline std::int64_t bytes_of(ConstTensorView view) {
+  return static_cast<std::int64_t>(view.bytes());
+}
+
+/// Where each part begins that has so many elements.
+inline std::vector<std::int64_t> begins_of(std::span<const std::int64_t> counts, DType dtype) {
+  std::vector<std::int64_t> begins(counts.size());
+  std::exclusive_scan(counts.begin(), counts.end(), begins.begin(), std::int64_t{0});
+  for (std::int64_t& begin : begins) {
+    begin *= static_cast<std::int64_t>(size_in_bytes(dtype));
+  }
+  return begins;
+}
 
 }  // namespace fourfold::comm

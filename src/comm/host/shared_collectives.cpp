@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "shared_collectives.hpp"
-
 #include "reduction.hpp"
+#include "shared_window.hpp"
 
 #include <fourfold/base/box.hpp>
 

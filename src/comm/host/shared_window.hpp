@@ -4,6 +4,7 @@
 /// Memory that the ranks of a communicator share, and how its operations take turns on it.
 #pragma once
 
+#include "collectives.hpp"
 #include "endpoint.hpp"
 
 #include <fourfold/comm/communicator.hpp>
@@ -13,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 namespace fourfold::comm {
 
@@ -98,5 +100,23 @@ class SharedSteps : public Machine {
   std::int64_t used_ = 0;
   std::int64_t finished_ = 0;
 };
+
+// The collectives as steps on a window of shared memory. All arithmetic is reduce(), in the order
+// of ranks, so the bits are those of messages.
+
+/// In place.
+std::unique_ptr<Machine> shared_all_reduce(SharedWindow& window, std::uint64_t turn,
+                                           TensorView data, ReduceOp op);
+
+/// `plan.result` gets this rank's part; plan.gather is not looked at.
+std::unique_ptr<Machine> shared_reduce_scatter(SharedWindow& window, std::uint64_t turn,
+                                               ChunkedReduction::Plan plan);
+
+/// Every rank's part goes to its place in everyone's `recv`; `own` may be at its place already.
+std::unique_ptr<Machine> shared_gather(SharedWindow& window, std::uint64_t turn, const void* own,
+                                       void* recv, std::vector<Extent> parts);
+
+/// Nobody goes on before all are here.
+std::unique_ptr<Machine> shared_barrier(SharedWindow& window, std::uint64_t turn);
 
 }  // namespace fourfold::comm

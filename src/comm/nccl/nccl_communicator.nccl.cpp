@@ -4,9 +4,7 @@
 
 #include "check.nccl.hpp"
 #include "communicator/argument_checks.hpp"
-#include "communicator/message_lines.hpp"
-#include "communicator/split.hpp"
-#include "host/byte_places.hpp"
+#include "host/message_communicator.hpp"
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>

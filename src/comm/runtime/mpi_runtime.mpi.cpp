@@ -2,12 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "devices/device_world.hpp"
 #include "finish.mpi.hpp"
-#include "host/check_mpi.hpp"
 #include "host/endpoint.mpi.hpp"
 #include "host/message_communicator.hpp"
 #include "watchdog/launch.hpp"
 
-#include <fourfold/base/cores.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/rank_identity.hpp>

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "devices/device_ranks.hpp"
+#include "devices/device_world.hpp"
 #include "host/endpoint.threads.hpp"
 #include "host/message_communicator.hpp"
 

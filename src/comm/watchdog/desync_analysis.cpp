@@ -1,8 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "watchdog/desync_analysis.hpp"
-
-#include "watchdog/verdict_text.hpp"
+#include "hang_analysis.hpp"
 
 #include <fmt/format.h>
 

@@ -1,9 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "watchdog/hang_analysis.hpp"
+#include "hang_analysis.hpp"
 
-#include "watchdog/desync_analysis.hpp"
-#include "watchdog/verdict_text.hpp"
 
 #include <fmt/format.h>
 

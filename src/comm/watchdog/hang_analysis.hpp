@@ -2,11 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "watchdog/rank_state.hpp"
+#include "rank_state.hpp"
 
 #include <fourfold/comm/watchdog.hpp>
 
 #include <optional>
+#include <set>
+#include <string>
 
 namespace fourfold::comm {
 
@@ -31,5 +33,31 @@ namespace fourfold::comm {
 ///
 /// @return nothing as long as all is well
 std::optional<HangDiagnosis> analyse_hang(const WorldState& world, const WatchdogLimits& limits);
+
+/// Ranks that have taken another branch than the others: those of which two are in calls of the
+/// same number on the same communicator that cannot be the same call. @return nothing: no such
+std::optional<HangDiagnosis> analyse_branches(const WorldState& world);
+
+/// The same of calls that got through although they were not the same: what they exchanged is not
+/// what was meant. By what ranks have told every FlightRecorder::digest_every calls.
+std::optional<HangDiagnosis> analyse_histories(const WorldState& world);
+
+/// The verdict on ranks that wait for each other in different calls.
+/// @pre each of `ranks` blocks in a call
+HangDiagnosis collective_mismatch(const WorldState& world, const std::set<int>& ranks);
+
+/// "all_reduce #124 of 'dp' (8 bytes, trainer.cpp:300)".
+std::string text_of(const ToldCall& call, const WorldState& world);
+
+/// What a rank has said last: "it was in all_reduce ..." or "it was outside any call (saving step
+/// 500 for 12 s; its last was
+/// ...)".
+std::string whereabouts(const WorldState& world, int rank);
+
+/// Rank `rank`, of which the verdict says `what`.
+HangDiagnosis::SuspectRank suspect(const WorldState& world, int rank, std::string what);
+
+/// The suspects, a line each, and who waits in what.
+std::string reason_of(const WorldState& world, const HangDiagnosis& verdict);
 
 }  // namespace fourfold::comm

@@ -4,7 +4,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
-#include <fourfold/comm/single_process.hpp>
+#include <fourfold/comm/communicator.hpp>
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "watchdog/message.hpp"
+#include "message.hpp"
 
 #include <fourfold/base/json_text.hpp>
 

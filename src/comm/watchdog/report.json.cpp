@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "watchdog/hang_analysis.hpp"
-#include "watchdog/watchdog_server.hpp"
+#include "hang_analysis.hpp"
+#include "watchdog_server.hpp"
 
 #include <fourfold/base/json_text.hpp>
 

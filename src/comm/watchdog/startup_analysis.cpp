@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "watchdog/startup_analysis.hpp"
+#include "startup_analysis.hpp"
 
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/rank_identity.hpp>

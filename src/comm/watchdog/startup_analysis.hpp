@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "watchdog/rank_state.hpp"
+#include "rank_state.hpp"
 
 #include <fourfold/comm/watchdog.hpp>
 

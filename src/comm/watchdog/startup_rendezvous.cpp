@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "watchdog/startup_rendezvous.hpp"
+#include "startup_rendezvous.hpp"
 
 #include <fourfold/base/regular_file.hpp>
 #include <fourfold/comm/startup_watchdog.hpp>

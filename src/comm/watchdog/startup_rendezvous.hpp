@@ -3,7 +3,7 @@
 #pragma once
 
 #include "launch.hpp"
-#include "watchdog/startup_analysis.hpp"
+#include "startup_analysis.hpp"
 
 #include <filesystem>
 #include <map>

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "launch.hpp"
-#include "watchdog/startup_analysis.hpp"
-#include "watchdog/startup_rendezvous.hpp"
-#include "watchdog/watchdog_server.hpp"
+#include "startup_analysis.hpp"
+#include "startup_rendezvous.hpp"
+#include "watchdog_server.hpp"
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/log.hpp>

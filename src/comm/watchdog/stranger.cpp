@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "watchdog/stranger.hpp"
+#include "stranger.hpp"
 
 #include <fourfold/base/contract.hpp>
 

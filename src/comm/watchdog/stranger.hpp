@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "watchdog/line_connection.hpp"
+#include "line_connection.hpp"
 
 #include <array>
 #include <chrono>

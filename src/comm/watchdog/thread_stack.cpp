@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "watchdog/thread_stack.hpp"
+#include "thread_stack.hpp"
 
 #include <cxxabi.h>
 #include <execinfo.h>

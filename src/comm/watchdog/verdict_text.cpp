@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "watchdog/verdict_text.hpp"
+#include "hang_analysis.hpp"
 
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/rank_identity.hpp>

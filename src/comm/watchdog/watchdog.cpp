@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "watchdog/hang_analysis.hpp"
-#include "watchdog/thread_stack.hpp"
-#include "watchdog/watchdog_server.hpp"
+#include "hang_analysis.hpp"
+#include "thread_stack.hpp"
+#include "watchdog_server.hpp"
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/log.hpp>

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "watchdog/watchdog_server.hpp"
+#include "watchdog_server.hpp"
 
 #include <fourfold/base/contract.hpp>
 

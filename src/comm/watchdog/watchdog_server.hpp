@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "watchdog/line_connection.hpp"
-#include "watchdog/message.hpp"
-#include "watchdog/rank_state.hpp"
-#include "watchdog/stranger.hpp"
+#include "line_connection.hpp"
+#include "message.hpp"
+#include "rank_state.hpp"
+#include "stranger.hpp"
 
 #include <fourfold/comm/watchdog.hpp>
 

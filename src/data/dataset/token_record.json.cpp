@@ -1,17 +1,32 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "dataset/json_file.json.hpp"
-
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/json_text.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/data/token_record.hpp>
 #include <fourfold/io/fingerprint.hpp>
+#include <fourfold/io/mapped_file.hpp>
 
+#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
+
+namespace fourfold::data::detail {
+
+/// A JSON file, parsed. Included by *.json.cpp files only.
+/// @throws UserError: config when it is missing; as parse_json
+inline nlohmann::json parse_json_file(const std::filesystem::path& path) {
+  const io::MappedFile file(path);
+  const std::string_view text(reinterpret_cast<const char*>(file.bytes().data()),
+                              file.bytes().size());
+  return parse_json<nlohmann::json>(text, path.string());
+}
+
+}  // namespace fourfold::data::detail
 
 namespace fourfold::data {
 namespace {

@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "prepare/documents.hpp"
-#include "unicode/utf8.hpp"
+#include "unicode/unicode_text.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
-#include <fourfold/io/content_kind.hpp>
+#include <fourfold/io/token_file.hpp>
 
 #include <algorithm>
 #include <span>

@@ -3,7 +3,6 @@
 #include "prepare/documents.hpp"
 
 #include <fourfold/base/error.hpp>
-#include <fourfold/base/json_from_python.hpp>
 #include <fourfold/base/json_text.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>

@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prepare/documents.hpp"
 
-#include <fourfold/base/json_depth.hpp>
-#include <fourfold/base/json_from_python.hpp>
+#include <fourfold/base/json_text.hpp>
 
 #include <nlohmann/json.hpp>
 

@@ -1,18 +1,17 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "prepare/documents.hpp"
-#include "unicode/utf8.hpp"
+#include "unicode/unicode_text.hpp"
 
 #include <fourfold/base/contract.hpp>
-#include <fourfold/base/end_by_signal.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/fatal_exit.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/text.hpp>
 #include <fourfold/data/prepare.hpp>
 #include <fourfold/data/token_record.hpp>
 #include <fourfold/io/atomic_file.hpp>
-#include <fourfold/io/folder_lock.hpp>
 #include <fourfold/io/made_folders.hpp>
 #include <fourfold/io/mapped_file.hpp>
 #include <fourfold/io/own_file.hpp>

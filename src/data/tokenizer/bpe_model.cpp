@@ -7,7 +7,7 @@
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
-#include <fourfold/data/byte_alphabet.hpp>
+#include <fourfold/data/tokenizer.hpp>
 
 #include <fmt/format.h>
 

@@ -3,11 +3,10 @@
 #include "tokenizer/added_tokens.hpp"
 #include "tokenizer/bpe_description.hpp"
 #include "tokenizer/bpe_model.hpp"
-#include "tokenizer/normalizer.hpp"
 #include "tokenizer/pre_tokenizer.hpp"
 #include "tokenizer/token_decoder.hpp"
 #include "tokenizer/tokenizer_kinds.hpp"
-#include "unicode/utf8.hpp"
+#include "unicode/unicode_text.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>

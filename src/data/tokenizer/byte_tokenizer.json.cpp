@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/json_text.hpp>
-#include <fourfold/data/byte_alphabet.hpp>
 #include <fourfold/data/tokenizer.hpp>
 
 #include <nlohmann/json.hpp>

@@ -1,6 +1,5 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "tokenizer/case_folding.hpp"
 #include "tokenizer/split_expression.hpp"
 #include "unicode/unicode_text.hpp"
 

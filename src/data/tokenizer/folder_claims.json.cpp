@@ -5,7 +5,7 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/json_text.hpp>
 #include <fourfold/base/message.hpp>
-#include <fourfold/io/text_file.hpp>
+#include <fourfold/io/mapped_file.hpp>
 
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "tokenizer/normalizer.hpp"
-
+#include "tokenizer/pre_tokenizer.hpp"
 #include "unicode/unicode_text.hpp"
 
 namespace fourfold::data::detail {

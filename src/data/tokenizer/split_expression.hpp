@@ -3,7 +3,6 @@
 #pragma once
 
 #include "tokenizer/bpe_description.hpp"
-#include "tokenizer/piece.hpp"
 
 #include <cstddef>
 #include <memory>
@@ -12,6 +11,21 @@
 #include <string_view>
 
 namespace fourfold::data::detail {
+
+/// A part of a text on its way to words.
+struct Piece {
+  std::string_view text;
+  /// So many bytes at its beginning came of the first character of the whole text. The library
+  /// asks for the place that a piece had in the text as it was given, and that is 0 for these.
+  std::size_t from_first = 0;
+
+  /// @pre begin + size <= text.size()
+  Piece part(std::size_t begin, std::size_t size = std::string_view::npos) const {
+    const std::string_view kept = text.substr(begin, size);
+    const std::size_t left = from_first > begin ? from_first - begin : 0;
+    return {kept, left < kept.size() ? left : kept.size()};
+  }
+};
 
 /// Rewrites a regular expression as tokenizer files write it (the Ruby syntax of the Oniguruma
 /// library) into one that means the same to PCRE2 under UTF | UCP: \s becomes Unicode's White_Space

@@ -3,9 +3,9 @@
 #include "tokenizer/token_decoder.hpp"
 
 #include "tokenizer/split_expression.hpp"
-#include "unicode/utf8.hpp"
+#include "unicode/unicode_text.hpp"
 
-#include <fourfold/data/byte_alphabet.hpp>
+#include <fourfold/data/tokenizer.hpp>
 
 #include <algorithm>
 #include <charconv>

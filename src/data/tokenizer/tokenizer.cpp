@@ -1,9 +1,11 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "unicode/utf8.hpp"
+#include "unicode/unicode_text.hpp"
 
 #include <fourfold/data/tokenizer.hpp>
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 namespace fourfold::data {
@@ -30,6 +32,56 @@ std::string Tokenizer::decode(std::span<const std::int32_t> ids) const {
     text += decoder->next(id);
   }
   return text + decoder->finish();
+}
+
+namespace {
+
+constexpr int alphabet_end = 256 + 68;
+
+constexpr bool is_printable(int byte) {
+  return (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) ||
+         (byte >= 174 && byte <= 255);
+}
+
+/// Byte of each code point below alphabet_end, or -1.
+constexpr std::array<int, alphabet_end> bytes_of_code_points() {
+  std::array<int, alphabet_end> bytes{};
+  bytes.fill(-1);
+  int next = 256;
+  for (int byte = 0; byte < 256; ++byte) {
+    bytes[is_printable(byte) ? byte : next++] = byte;
+  }
+  return bytes;
+}
+
+constexpr std::array<int, alphabet_end> byte_of = bytes_of_code_points();
+
+}  // namespace
+
+std::optional<std::string> bytes_of_spelling(std::string_view spelled) {
+  std::string bytes;
+  for (std::size_t i = 0; i < spelled.size(); ++i) {
+    unsigned code_point = static_cast<unsigned char>(spelled[i]);
+    if (code_point >= 0x80) {
+      // The whole alphabet lies below U+0800, so longer sequences cannot belong to it.
+      if (code_point >= 0xE0 || i + 1 == spelled.size()) {
+        return std::nullopt;
+      }
+      code_point = (code_point & 0x1F) << 6 | (static_cast<unsigned char>(spelled[++i]) & 0x3F);
+    }
+    if (code_point >= alphabet_end || byte_of[code_point] < 0) {
+      return std::nullopt;
+    }
+    bytes.push_back(static_cast<char>(byte_of[code_point]));
+  }
+  return bytes;
+}
+
+std::string spelling_of_byte(unsigned char byte) {
+  const auto* const place = std::find(byte_of.begin(), byte_of.end(), static_cast<int>(byte));
+  std::string spelled;
+  detail::append_character(static_cast<char32_t>(place - byte_of.begin()), spelled);
+  return spelled;
 }
 
 }  // namespace fourfold::data

@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "unicode/utf8.hpp"
+#include "unicode/unicode_text.hpp"
 
 #include <fourfold/base/json_text.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/data/tokenizer.hpp>
 #include <fourfold/data/tokenizer_files.hpp>
 #include <fourfold/io/fingerprint.hpp>
-#include <fourfold/io/text_file.hpp>
+#include <fourfold/io/mapped_file.hpp>
 
 #include <nlohmann/json.hpp>
 

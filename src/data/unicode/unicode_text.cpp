@@ -2,17 +2,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unicode/unicode_text.hpp"
 
+
 #include <fourfold/base/contract.hpp>
+#include <fourfold/base/text.hpp>
 
 #include <utf8proc.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace fourfold::data::detail {
+
 namespace {
 
 using Range = std::pair<char32_t, char32_t>;
@@ -326,6 +332,100 @@ std::size_t normal_size_of_first(NormalForm form, std::string_view text, std::si
     }
   }
   return normal.size();
+}
+
+namespace {
+
+using LongFolding = std::pair<char32_t, std::u32string>;
+
+/// All of them (104 since Unicode 5.1), in the order of the characters.
+const std::vector<LongFolding>& long_foldings() {
+  static const std::vector<LongFolding> known = [] {
+    std::vector<LongFolding> found;
+    for (char32_t character = 0x80; character <= 0xFFFF; ++character) {
+      std::u32string folded = case_fold(character);
+      if (folded.size() > 1) {
+        found.emplace_back(character, std::move(folded));
+      }
+    }
+    return found;
+  }();
+  return known;
+}
+
+}  // namespace
+
+std::optional<char32_t> folding_to_several(char32_t first, char32_t last) {
+  const auto found = std::lower_bound(
+      long_foldings().begin(), long_foldings().end(), first,
+      [](const LongFolding& folding, char32_t wanted) { return folding.first < wanted; });
+  return found == long_foldings().end() || found->first > last ? std::nullopt
+                                                               : std::optional(found->first);
+}
+
+std::optional<char32_t> folding_to_end_of(std::u32string_view text) {
+  FOURFOLD_EXPECT(!text.empty());
+  if (case_fold(text.back()).size() > 1) {
+    return text.back();
+  }
+  std::u32string folded;
+  for (const char32_t character : text) {
+    folded += case_fold(character);
+  }
+  for (const auto& [character, long_form] : long_foldings()) {
+    if (folded.ends_with(long_form)) {
+      return character;
+    }
+  }
+  return std::nullopt;
+}
+
+std::size_t valid_utf8_prefix(std::string_view text) {
+  std::size_t end = 0;
+  while (end < text.size()) {
+    if (text.size() - end >= 8) {  // eight ASCII characters at once
+      std::uint64_t word = 0;
+      std::memcpy(&word, text.data() + end, sizeof word);
+      if ((word & 0x8080808080808080ULL) == 0) {
+        end += 8;
+        continue;
+      }
+    }
+    const std::size_t bytes = utf8_character_bytes(text.substr(end));
+    if (bytes == 0) {
+      break;
+    }
+    end += bytes;
+  }
+  return end;
+}
+
+std::size_t invalid_utf8_prefix(std::string_view text) {
+  std::size_t end = 0;
+  while (end < text.size() && utf8_character_bytes(text.substr(end)) == 0) {
+    ++end;
+  }
+  return end;
+}
+
+std::size_t begun_utf8_suffix(std::string_view text) {
+  for (std::size_t bytes = 1; bytes <= std::min<std::size_t>(3, text.size()); ++bytes) {
+    const std::string begun(text.substr(text.size() - bytes));
+    const auto lead = static_cast<unsigned char>(begun.front());
+    if (lead < 0x80) {
+      return 0;
+    }
+    if (lead < 0xC0) {
+      continue;  // inside a character
+    }
+    const std::size_t whole = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+    const auto completes = [&](char filler) {
+      return bytes < whole &&
+             utf8_character_bytes(begun + std::string(whole - bytes, filler)) == whole;
+    };
+    return completes('\x80') || completes('\xBF') ? bytes : 0;
+  }
+  return 0;
 }
 
 }  // namespace fourfold::data::detail

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -83,5 +84,27 @@ bool normalize(NormalForm form, std::string_view text, std::string& normal);
 /// How many bytes the normal form begins with that came of the first `bytes` bytes of `text`, as
 /// the library counts it. @pre `bytes` is at the end of a character
 std::size_t normal_size_of_first(NormalForm form, std::string_view text, std::size_t bytes);
+
+// Characters whose case folding (Unicode's full one, C + F of CaseFolding.txt) has several, as `ß`
+// is `ss`. Under (?i) Oniguruma matches either for the other, PCRE2 does not.
+
+/// The first character from `first` to `last` that folds to several.
+std::optional<char32_t> folding_to_several(char32_t first, char32_t last);
+
+/// A character that folds to several, those that `text` ends with in whatever case: `ß` for "misS",
+/// and for "ß". @pre text is not empty
+std::optional<char32_t> folding_to_end_of(std::u32string_view text);
+
+/// The longest prefix of `text` that is valid UTF-8 (Unicode table 3-7: no overlong forms, no
+/// surrogates, nothing above U+10FFFF), in bytes.
+std::size_t valid_utf8_prefix(std::string_view text);
+
+/// The longest prefix in which no valid character begins, in bytes; 0 when `text` begins with one
+/// or is empty.
+std::size_t invalid_utf8_prefix(std::string_view text);
+
+/// The bytes at the end of `text` with which a character begins that further bytes can complete; 0
+/// when there are none.
+std::size_t begun_utf8_suffix(std::string_view text);
 
 }  // namespace fourfold::data::detail

@@ -45,4 +45,7 @@ bool is_ready(cudaError_t result, const char* call);
 /// "9.0" of 9000, which is how CUDA numbers its versions.
 std::string cuda_version_text(int version);
 
+/// The device that this process has taken, or will have bound its threads to.
+int taken_device() noexcept;
+
 }  // namespace fourfold::device

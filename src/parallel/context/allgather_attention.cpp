@@ -5,7 +5,7 @@
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/device/buffer.hpp>
-#include <fourfold/kernels/copy_heads.hpp>
+#include <fourfold/kernels/attention.hpp>
 
 #include <array>
 #include <memory>

@@ -7,7 +7,7 @@
 #include <fourfold/comm/work.hpp>
 #include <fourfold/device/buffer.hpp>
 #include <fourfold/kernels/activation.hpp>
-#include <fourfold/kernels/copy_heads.hpp>
+#include <fourfold/kernels/attention.hpp>
 
 #include <array>
 #include <memory>

@@ -6,7 +6,7 @@
 #include <fourfold/base/contract.hpp>
 #include <fourfold/device/device.hpp>
 #include <fourfold/kernels/activation.hpp>
-#include <fourfold/kernels/copy_heads.hpp>
+#include <fourfold/kernels/attention.hpp>
 
 #include <algorithm>
 #include <array>

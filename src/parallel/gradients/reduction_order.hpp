@@ -4,8 +4,6 @@
 /// How gradients that are summed once per step are cut, and in which order: on all ranks alike.
 #pragma once
 
-#include "finishing_order.hpp"
-
 #include <fourfold/base/box.hpp>
 #include <fourfold/comm/communicator.hpp>
 #include <fourfold/model/flat_memory.hpp>
@@ -13,9 +11,38 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace fourfold::parallel {
+
+/// Units become complete in an order that a rank's schedule makes, and are reduced in one that all
+/// ranks know: a unit that is early waits for those before it.
+class FinishingOrder {
+ public:
+  explicit FinishingOrder(std::vector<int> units) : units_(std::move(units)) {}
+
+  std::size_t units() const noexcept { return units_.size(); }
+  int operator[](std::size_t place) const { return units_[place]; }
+  /// How many units, from the first, are complete.
+  std::size_t complete() const noexcept { return complete_; }
+
+  void add(int unit) {
+    early_.push_back(unit);
+    while (complete_ < units_.size() && std::erase(early_, units_[complete_]) > 0) {
+      ++complete_;
+    }
+  }
+  void restart() {
+    early_.clear();
+    complete_ = 0;
+  }
+
+ private:
+  std::vector<int> units_;
+  std::vector<int> early_;
+  std::size_t complete_ = 0;
+};
 
 /// Calls visit(segment, ready_after) for each segment in the order in which they are reduced:
 /// matrices as their units finish, a unit's last segment first; then the vectors of all units.

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
 #include <fourfold/comm/flight_recorder.hpp>
+#include <fourfold/parallel/action_recorder.hpp>
 #include <fourfold/parallel/collective_recorder.hpp>
-#include <fourfold/parallel/measured_timeline.hpp>
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
-#include <fourfold/comm/bandwidth.hpp>
+#include <fourfold/comm/flight_recorder.hpp>
 #include <fourfold/parallel/collective_recorder.hpp>
 
 #include <utility>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
-#include <fourfold/kernels/cross_entropy.hpp>
+#include <fourfold/kernels/vocabulary_cross_entropy.hpp>
 #include <fourfold/parallel/context_cut.hpp>
 #include <fourfold/train/batch_loader.hpp>
 
@@ -133,6 +133,20 @@ std::int64_t BatchLoader::targets_of(data::SampleRange samples) const {
     targets += ragged ? ragged_targets : dataset_->context();
   }
   return targets;
+}
+
+data::TokenDataset::Options dataset_options(const runfile::RunConfig& config,
+                                            data::TokenDataset::Order order) {
+  return {.context = config.model.context,
+          .vocab = config.model.vocab,
+          .seed = static_cast<std::uint64_t>(config.train.seed),
+          .order = order};
+}
+
+data::BatchPlan batch_plan(const runfile::RunConfig& config, const comm::MeshShape& mesh) {
+  return {.global_batch = config.train.global_batch,
+          .micro_batch = config.train.micro_batch,
+          .dp = mesh.dp};
 }
 
 }  // namespace fourfold::train

@@ -6,7 +6,7 @@
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/io/fingerprint.hpp>
 #include <fourfold/io/mapped_file.hpp>
-#include <fourfold/runfile/saved_names.hpp>
+#include <fourfold/runfile/model_of_checkpoint.hpp>
 #include <fourfold/train/data_facts.hpp>
 #include <fourfold/train/same_tokens.hpp>
 

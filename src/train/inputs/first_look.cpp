@@ -5,12 +5,12 @@
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
-#include <fourfold/runfile/saved_names.hpp>
+#include <fourfold/runfile/model_of_checkpoint.hpp>
 #include <fourfold/telemetry/own_files.hpp>
 #include <fourfold/telemetry/run_files.hpp>
+#include <fourfold/train/batch_loader.hpp>
 #include <fourfold/train/data_facts.hpp>
 #include <fourfold/train/first_look.hpp>
-#include <fourfold/train/training_data.hpp>
 
 #include <algorithm>
 #include <filesystem>

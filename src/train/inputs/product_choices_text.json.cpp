@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "product_choices_text.hpp"
-
 #include <fourfold/base/json_text.hpp>
+#include <fourfold/train/product_choices_file.hpp>
 
 #include <nlohmann/json.hpp>
 

@@ -2,15 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
-#include <fourfold/base/suggestion.hpp>
+#include <fourfold/base/text.hpp>
 #include <fourfold/parallel/context_cut.hpp>
 #include <fourfold/parallel/tensor_cut.hpp>
-#include <fourfold/schedule/schedule_check.hpp>
-#include <fourfold/schedule/schedule_csv.hpp>
+#include <fourfold/schedule/schedule.hpp>
 #include <fourfold/schedule/schedule_generators.hpp>
 #include <fourfold/schedule/split_layers.hpp>
+#include <fourfold/train/batch_loader.hpp>
 #include <fourfold/train/resolved_run.hpp>
-#include <fourfold/train/training_data.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,12 +1,11 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/regular_file.hpp>
-#include <fourfold/base/whole_path.hpp>
 #include <fourfold/data/tokenizer.hpp>
 #include <fourfold/data/tokenizer_files.hpp>
-#include <fourfold/runfile/saved_names.hpp>
+#include <fourfold/runfile/model_of_checkpoint.hpp>
+#include <fourfold/train/first_look.hpp>
 #include <fourfold/train/resolved_run.hpp>
-#include <fourfold/train/run_inputs.hpp>
 
 #include <cstdint>
 #include <filesystem>

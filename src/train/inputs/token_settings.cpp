@@ -7,7 +7,7 @@
 #include <fourfold/data/dataset.hpp>
 #include <fourfold/data/tokenizer.hpp>
 #include <fourfold/io/token_file.hpp>
-#include <fourfold/runfile/saved_names.hpp>
+#include <fourfold/runfile/model_of_checkpoint.hpp>
 #include <fourfold/train/token_settings.hpp>
 
 #include <fmt/format.h>

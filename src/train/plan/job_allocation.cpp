@@ -3,7 +3,7 @@
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/text.hpp>
-#include <fourfold/train/job_allocation.hpp>
+#include <fourfold/train/elastic_mesh.hpp>
 
 #include <unistd.h>
 

@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <numeric>
@@ -15,6 +17,7 @@
 #include <vector>
 
 namespace fourfold::train {
+
 namespace {
 
 /// As a share where that says something. What a process needs beside its tensors (libraries' code,
@@ -103,6 +106,30 @@ std::string memory_text(const telemetry::MemoryRecord& record, std::size_t besid
                         gib(record.device_total_bytes - record.device_used_bytes));
   }
   return text;
+}
+
+device::Arena make_arena(const ResolvedRun& run, comm::Communicator& world) {
+  return world.registers_memory() ? device::Arena(plan_rank(run, world.rank()).extent_bytes)
+                                  : device::Arena();
+}
+
+RegisteredMemories register_memory(const device::Arena& arena,
+                                   const parallel::MovedMemories& moved) {
+  RegisteredMemories registered;
+  for (auto each = moved.begin(); each != moved.end(); ++each) {
+    if (std::find(moved.begin(), each, *each) != each) {
+      continue;
+    }
+    arena.for_each([&](device::MemoryUse use, void* data, std::size_t bytes) {
+      if (use != each->use) {
+        return;
+      }
+      if (auto memory = each->by->register_memory(data, bytes)) {
+        registered.push_back(std::move(memory));
+      }
+    });
+  }
+  return registered;
 }
 
 }  // namespace fourfold::train

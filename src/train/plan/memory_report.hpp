@@ -4,16 +4,19 @@
 /// What a rank was to take of memory, and what it took.
 #pragma once
 
+#include <fourfold/comm/communicator.hpp>
 #include <fourfold/comm/mesh.hpp>
 #include <fourfold/device/arena.hpp>
-#include <fourfold/device/device_memory_watch.hpp>
 #include <fourfold/device/process_memory.hpp>
+#include <fourfold/parallel/tensor_parallel.hpp>
 #include <fourfold/telemetry/metrics.hpp>
 #include <fourfold/train/resolved_run.hpp>
 #include <fourfold/train/state_tier.hpp>
 
 #include <cstddef>
+#include <memory>
 #include <string>
+#include <vector>
 
 namespace fourfold::train {
 
@@ -41,5 +44,18 @@ telemetry::MemoryRecord memory_record(const device::Arena& arena, const StateTie
 /// @param beside_bytes  what was counted for the process beside its tensors: named in the brackets,
 ///   since what was taken has most of that in it; 0: nothing is
 std::string memory_text(const telemetry::MemoryRecord& record, std::size_t beside_bytes = 0);
+
+using RegisteredMemories = std::vector<std::unique_ptr<comm::RegisteredMemory>>;
+
+/// The arena of this rank of a run, with nothing taken yet. Where communicators register memory it
+/// is one block for each use, as large as the run will take, of pages that others can be let into;
+/// else each tensor is memory of its own, and who writes beyond one is found. Collective.
+device::Arena make_arena(const ResolvedRun& run, comm::Communicator& world);
+
+/// Registers the arena's memory with the communicators that move it, all of a use where they move
+/// some. The ranks of a communicator do so alike, in one order; nobody waits for another.
+/// @return to be given up before the arena and before what owns the communicators
+RegisteredMemories register_memory(const device::Arena& arena,
+                                   const parallel::MovedMemories& moved);
 
 }  // namespace fourfold::train

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include <fourfold/comm/dry_run.hpp>
+#include <fourfold/comm/communicator.hpp>
 #include <fourfold/device/device.hpp>
 #include <fourfold/kernels/library_memory.hpp>
 #include <fourfold/parallel/context_cut.hpp>
@@ -8,7 +8,6 @@
 #include <fourfold/train/batch_loader.hpp>
 #include <fourfold/train/rank_plan.hpp>
 #include <fourfold/train/step_runner.hpp>
-#include <fourfold/train/training_data.hpp>
 #include <fourfold/train/training_state.hpp>
 
 #include <algorithm>

@@ -3,17 +3,19 @@
 #include "startup_log.hpp"
 
 #include "plan/memory_report.hpp"
-#include "utilization.hpp"
 
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/device/device.hpp>
 #include <fourfold/model/presets.hpp>
-#include <fourfold/train/cuda_graphs.hpp>
+#include <fourfold/train/step_runner.hpp>
+
+#include <fmt/format.h>
 
 #include <cstdint>
 
 namespace fourfold::train {
+
 namespace {
 
 double in_mb(std::int64_t bytes) {
@@ -103,6 +105,29 @@ telemetry::RunStart run_start(const RunFacts& facts, telemetry::RunStart known) 
   known.flop_per_token = model::flops_per_token(config.model, config.model.context);
   known.peak_flop_per_s = peak_flop_per_s(config, device::device_facts().name);
   return known;
+}
+
+double peak_flop_per_s(const runfile::RunConfig& config, std::string_view device_name) {
+  if (config.log.peak_tflops > 0) {
+    return config.log.peak_tflops * 1e12;
+  }
+  if (config.train.precision == DType::f32 || config.mesh.share_devices) {
+    return 0;
+  }
+  return device::bf16_peak_flop_per_s(device_name).value_or(0);
+}
+
+std::string utilization_text(const runfile::RunConfig& config, std::string_view device_name) {
+  if (const double peak = peak_flop_per_s(config, device_name); peak > 0) {
+    return fmt::format(
+        "MFU counts 6N + 6LhT = {:.4g} GFLOP per token against {:.4g} TFLOP/s a rank",
+        model::flops_per_token(config.model, config.model.context) / 1e9, peak / 1e12);
+  }
+  if (!device::has_own_memory || config.train.precision == DType::f32) {
+    return {};
+  }
+  return fmt::format("no MFU: the peak of {} is not known (log.peak_tflops tells it)",
+                     config.mesh.share_devices ? "a part of a device" : device_name);
 }
 
 }  // namespace fourfold::train

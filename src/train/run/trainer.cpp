@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/memory_report.hpp"
-#include "plan/registered_memory.hpp"
 #include "saves/resume.hpp"
 #include "saves/run_saves.hpp"
 #include "startup_log.hpp"
@@ -18,10 +17,10 @@
 #include <fourfold/device/range.hpp>
 #include <fourfold/io/retention.hpp>
 #include <fourfold/runfile/learning_rate.hpp>
+#include <fourfold/train/batch_loader.hpp>
 #include <fourfold/train/rank_plan.hpp>
 #include <fourfold/train/same_tokens.hpp>
 #include <fourfold/train/trainer.hpp>
-#include <fourfold/train/training_data.hpp>
 
 #include <fmt/format.h>
 

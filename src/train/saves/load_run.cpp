@@ -12,6 +12,7 @@
 // Programs without HDF5 are linked with this: nothing here opens a checkpoint.
 
 namespace fourfold::train {
+
 namespace {
 
 /// The run file in the newest step of a folder whose index can be read. What is wrong with the

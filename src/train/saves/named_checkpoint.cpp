@@ -8,10 +8,8 @@
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/runfile/model_of_checkpoint.hpp>
 #include <fourfold/runfile/run_config.hpp>
-#include <fourfold/runfile/saved_names.hpp>
 #include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/train/load_run.hpp>
-#include <fourfold/train/named_checkpoint.hpp>
 
 #include <fmt/ranges.h>
 
@@ -199,6 +197,18 @@ io::Checkpoint open_named_checkpoint(const std::string& path, comm::Communicator
         format_message("{}: the run has no checkpoint ({} holds no step)", path, named.string()));
   }
   return io::find_checkpoint(named, communicator);
+}
+
+// Here, and not beside the other load_run(): it takes HDF5 along.
+runfile::EffectiveConfig load_run(const std::filesystem::path& file,
+                                  std::span<const std::string> overrides) {
+  return load_run(file, overrides, [](const std::string& path) {
+    std::string text;
+    comm::run_ranks(1, [&](comm::Communicator& self) {
+      text = open_named_checkpoint(path, self).scalars().text(runfile::config_text_name);
+    });
+    return text;
+  });
 }
 
 }  // namespace fourfold::train

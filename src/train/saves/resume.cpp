@@ -5,7 +5,7 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
-#include <fourfold/base/whole_path.hpp>
+#include <fourfold/base/regular_file.hpp>
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/checkpoint_load.hpp>
@@ -14,8 +14,8 @@
 #include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/telemetry/status_file.hpp>
 #include <fourfold/train/first_look.hpp>
-#include <fourfold/train/named_checkpoint.hpp>
-#include <fourfold/train/saved_config.hpp>
+#include <fourfold/train/load_run.hpp>
+#include <fourfold/train/saved_model.hpp>
 #include <fourfold/train/training_state.hpp>
 
 #include <fmt/format.h>

@@ -11,7 +11,6 @@
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/telemetry/metrics.hpp>
 #include <fourfold/train/checkpoint_writer.hpp>
-#include <fourfold/train/longest_of_last.hpp>
 #include <fourfold/train/stop_request.hpp>
 
 #include <cstddef>

@@ -1,15 +1,15 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include <fourfold/base/batch_job.hpp>
 #include <fourfold/base/clock.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
+#include <fourfold/base/rank_identity.hpp>
 #include <fourfold/base/standstill.hpp>
 #include <fourfold/base/text.hpp>
 #include <fourfold/io/fence.hpp>
 #include <fourfold/telemetry/human_text.hpp>
-#include <fourfold/telemetry/job_end_file.hpp>
+#include <fourfold/telemetry/own_files.hpp>
 #include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/train/stop_request.hpp>
 

@@ -6,12 +6,14 @@
 #include <fourfold/io/checkpoint_load.hpp>
 #include <fourfold/parallel/context_cut.hpp>
 #include <fourfold/parallel/mesh_hooks.hpp>
+#include <fourfold/runfile/model_of_checkpoint.hpp>
 #include <fourfold/train/saved_model.hpp>
 #include <fourfold/train/training_state.hpp>
 
 #include <algorithm>
 
 namespace fourfold::train {
+
 namespace {
 
 model::StageOptions evaluation_options(const runfile::RunConfig& config, std::int64_t sequences,
@@ -72,6 +74,11 @@ SavedModel::SavedModel(const io::Checkpoint& checkpoint, std::int64_t sequences,
   }
   state.put({});
   parameters_.update_weights_from_masters({});
+}
+
+runfile::RunConfig saved_config(const io::Checkpoint& checkpoint) {
+  return runfile::parse_saved_config(checkpoint.scalars().text(runfile::config_text_name),
+                                     (checkpoint.path() / runfile::config_text_name).string());
 }
 
 }  // namespace fourfold::train

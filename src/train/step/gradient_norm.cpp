@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/device/buffer.hpp>
-#include <fourfold/kernels/gradient_scale.hpp>
+#include <fourfold/kernels/optimizer.hpp>
 #include <fourfold/kernels/reduction.hpp>
 #include <fourfold/parallel/replica_sums.hpp>
 #include <fourfold/train/gradient_norm.hpp>

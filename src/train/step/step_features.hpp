@@ -6,7 +6,7 @@
 #pragma once
 
 #include <fourfold/device/stream.hpp>
-#include <fourfold/parallel/moved_memory.hpp>
+#include <fourfold/parallel/tensor_parallel.hpp>
 #include <fourfold/parallel/training_hooks.hpp>
 #include <fourfold/train/optimizer.hpp>
 #include <fourfold/train/outer_optimizer.hpp>

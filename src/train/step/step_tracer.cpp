@@ -5,11 +5,12 @@
 #include <fourfold/base/message.hpp>
 #include <fourfold/comm/clock_offset.hpp>
 #include <fourfold/io/atomic_file.hpp>
-#include <fourfold/parallel/measured_timeline.hpp>
-#include <fourfold/plan/measured_costs.hpp>
+#include <fourfold/parallel/action_recorder.hpp>
+#include <fourfold/plan/simulate.hpp>
 #include <fourfold/plan/timeline_svg.hpp>
 #include <fourfold/plan/timeline_trace.hpp>
 #include <fourfold/telemetry/run_files.hpp>
+#include <fourfold/train/step_recorder.hpp>
 #include <fourfold/train/step_tracer.hpp>
 
 #include <fmt/format.h>
@@ -20,6 +21,7 @@
 #include <string>
 
 namespace fourfold::train {
+
 namespace {
 
 double bubble_share(const schedule::Timeline& timeline) {
@@ -114,6 +116,23 @@ void StepTracer::write(std::int64_t step, const schedule::Timeline& measured,
   for (const std::string& line : schedule::collective_lines(measured)) {
     log::info(format_message("traced step {}: {}", step, line));
   }
+}
+
+std::string_view name(StepPart part) noexcept {
+  constexpr std::array<std::string_view, step_part_count> names{
+      "load batch", "forward and backward", "reduce gradients", "clip and update"};
+  return names[static_cast<std::size_t>(part)];
+}
+
+std::vector<schedule::TimelineSpan> StepRecorder::take_spans(int rank,
+                                                             const device::StreamClock& clock) {
+  std::vector<schedule::TimelineSpan> spans;
+  for (std::size_t part = 0; part < step_part_count; ++part) {
+    spans.push_back({rank, std::string(name(static_cast<StepPart>(part))),
+                     clock.time_s(marks_[part]), clock.time_s(marks_[part + 1])});
+  }
+  std::ranges::move(collectives_.take_spans(rank, clock), std::back_inserter(spans));
+  return spans;
 }
 
 }  // namespace fourfold::train

@@ -10,7 +10,6 @@
 #include <fourfold/train/batch_loader.hpp>
 #include <fourfold/train/resolved_run.hpp>
 #include <fourfold/train/step_runner.hpp>
-#include <fourfold/train/training_data.hpp>
 
 #include <fmt/format.h>
 

@@ -2,11 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "product_sums.hpp"
 
-#include "random_rows.hpp"
 #include "tensor_difference.hpp"
 
 #include <fourfold/base/contract.hpp>
-#include <fourfold/kernels/reference/activation.hpp>
+#include <fourfold/kernels/activation.hpp>
 
 #include <fmt/format.h>
 

@@ -3,8 +3,7 @@
 #include "update_replay.hpp"
 
 #include <fourfold/base/contract.hpp>
-#include <fourfold/kernels/reference/gradient_scale.hpp>
-#include <fourfold/kernels/reference/optimizer.hpp>
+#include <fourfold/kernels/optimizer.hpp>
 
 #include <cmath>
 #include <numeric>

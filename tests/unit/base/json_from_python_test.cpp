@@ -1,6 +1,5 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include <fourfold/base/json_from_python.hpp>
 #include <fourfold/base/json_text.hpp>
 
 #include <catch2/catch_test_macros.hpp>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scratch_folder.hpp"
 
-#include <fourfold/base/whole_path.hpp>
+#include <fourfold/base/regular_file.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scratch_folder.hpp"
 
-#include <fourfold/batch/finished_file.hpp>
+#include <fourfold/batch/chain.hpp>
 #include <fourfold/telemetry/run_files.hpp>
 
 #include <catch2/catch_test_macros.hpp>

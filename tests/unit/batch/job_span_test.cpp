@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include <fourfold/batch/job_span.hpp>
+#include <fourfold/batch/accounting.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 

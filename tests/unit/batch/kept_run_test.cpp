@@ -4,7 +4,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/batch/kept_run.hpp>
-#include <fourfold/runfile/run_input.hpp>
+#include <fourfold/runfile/run_config.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
-#include <fourfold/batch/memory_grant.hpp>
+#include <fourfold/batch/cluster_facts.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 

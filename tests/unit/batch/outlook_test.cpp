@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include <fourfold/batch/outlook.hpp>
+#include <fourfold/batch/run_view.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "memory.hpp"
+#include "measured_rank.hpp"
 
 #include <fourfold/base/error.hpp>
 

@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "results.hpp"
 
-#include "plot.hpp"
-
 #include <catch2/catch_approx.hpp>
 #include <catch2/catch_test_macros.hpp>
 

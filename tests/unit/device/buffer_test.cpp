@@ -4,7 +4,6 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/device/buffer.hpp>
-#include <fourfold/device/stream_buffer.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/device/buffer.hpp>
 #include <fourfold/device/device.hpp>
-#include <fourfold/device/device_memory_watch.hpp>
+#include <fourfold/device/process_memory.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 

@@ -7,7 +7,6 @@
 #include <fourfold/device/buffer.hpp>
 #include <fourfold/device/graph.hpp>
 #include <fourfold/device/stream.hpp>
-#include <fourfold/device/stream_buffer.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers.hpp>

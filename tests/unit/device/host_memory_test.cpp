@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scratch_folder.hpp"
 
-#include <fourfold/device/host_memory.hpp>
+#include <fourfold/device/process_memory.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 

@@ -7,7 +7,6 @@
 #include <fourfold/device/buffer.hpp>
 #include <fourfold/device/device.hpp>
 #include <fourfold/device/stream.hpp>
-#include <fourfold/device/stream_buffer.hpp>
 #include <fourfold/device/timed_event.hpp>
 
 #include <catch2/catch_test_macros.hpp>

@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "clock_check.hpp"
 #include "directory_check.hpp"
+#include "examination.hpp"
 #include "healthy_ranks.hpp"
 #include "records.hpp"
-#include "report.hpp"
 
 #include <fourfold/base/error.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "healthy_ranks.hpp"
-#include "speed_check.hpp"
+#include "records.hpp"
 #include "transport_check.hpp"
 
 #include <catch2/catch_test_macros.hpp>

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "check.hpp"
 #include "healthy_ranks.hpp"
-#include "outliers.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 

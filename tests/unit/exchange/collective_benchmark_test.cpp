@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include <fourfold/comm/dry_run.hpp>
+#include <fourfold/comm/communicator.hpp>
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/exchange/collective_benchmark.hpp>
 #include <fourfold/exchange/measure.hpp>

@@ -1,11 +1,9 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "models.hpp"
-#include "piece_model_type.hpp"
 #include "scratch_folder.hpp"
 
 #include <fourfold/base/error.hpp>
-#include <fourfold/data/byte_alphabet.hpp>
 #include <fourfold/data/tokenizer.hpp>
 #include <fourfold/interchange/export.hpp>
 #include <fourfold/interchange/hf_tokenizer.hpp>

@@ -10,8 +10,8 @@
 #include <fourfold/io/checkpoint_plan.hpp>
 #include <fourfold/io/safetensors.hpp>
 #include <fourfold/model/presets.hpp>
+#include <fourfold/runfile/model_of_checkpoint.hpp>
 #include <fourfold/runfile/run_config.hpp>
-#include <fourfold/runfile/saved_names.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>

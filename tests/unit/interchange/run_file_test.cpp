@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models.hpp"
 
-#include <fourfold/interchange/run_file.hpp>
+#include <fourfold/interchange/import.hpp>
 #include <fourfold/model/presets.hpp>
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/runfile/run_key.hpp>

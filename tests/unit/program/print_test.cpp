@@ -3,7 +3,6 @@
 #include "captured_stream.hpp"
 
 #include <fourfold/base/log.hpp>
-#include <fourfold/base/terminal.hpp>
 #include <fourfold/program/print.hpp>
 
 #include <catch2/catch_test_macros.hpp>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
+#include <fourfold/base/error.hpp>
 #include <fourfold/base/rank_identity.hpp>
-#include <fourfold/base/remedies.hpp>
 #include <fourfold/program/run.hpp>
 
 #include <catch2/catch_test_macros.hpp>

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/philox.hpp>
-#include <fourfold/runfile/key_search.hpp>
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/runfile/run_key.hpp>
 

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/runfile/run_key.hpp>
-#include <fourfold/runfile/run_remedies.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 

@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
-#include <fourfold/schedule/schedule_check.hpp>
-#include <fourfold/schedule/schedule_csv.hpp>
+#include <fourfold/schedule/schedule.hpp>
 #include <fourfold/schedule/schedule_generators.hpp>
 
 #include <catch2/catch_test_macros.hpp>

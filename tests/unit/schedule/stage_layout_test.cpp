@@ -5,7 +5,6 @@
 #include <fourfold/model/presets.hpp>
 #include <fourfold/schedule/schedule_generators.hpp>
 #include <fourfold/schedule/split_layers.hpp>
-#include <fourfold/schedule/stage_layout.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 

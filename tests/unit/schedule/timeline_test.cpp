@@ -1,6 +1,5 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include <fourfold/schedule/collective_facts.hpp>
 #include <fourfold/schedule/timeline.hpp>
 
 #include <catch2/catch_test_macros.hpp>

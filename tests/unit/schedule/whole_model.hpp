@@ -4,7 +4,7 @@
 
 #include <fourfold/model/architecture.hpp>
 #include <fourfold/schedule/schedule_generators.hpp>
-#include <fourfold/schedule/stage_layout.hpp>
+#include <fourfold/schedule/split_layers.hpp>
 
 namespace fourfold::schedule {
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scratch_folder.hpp"
 
-#include <fourfold/telemetry/job_end_file.hpp>
+#include <fourfold/telemetry/own_files.hpp>
 #include <fourfold/telemetry/run_files.hpp>
 
 #include <catch2/catch_test_macros.hpp>

@@ -4,7 +4,7 @@
 #include "scratch_folder.hpp"
 
 #include <fourfold/base/error.hpp>
-#include <fourfold/telemetry/metrics_file.hpp>
+#include <fourfold/telemetry/metrics.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <nlohmann/json.hpp>

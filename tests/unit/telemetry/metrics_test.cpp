@@ -6,9 +6,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/telemetry/metrics.hpp>
-#include <fourfold/telemetry/metrics_file.hpp>
 #include <fourfold/telemetry/status_file.hpp>
-#include <fourfold/telemetry/tensorboard_file.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <nlohmann/json.hpp>

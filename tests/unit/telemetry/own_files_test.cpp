@@ -4,9 +4,8 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/runfile/run_config.hpp>
-#include <fourfold/telemetry/event_lines.hpp>
 #include <fourfold/telemetry/exit_status.hpp>
-#include <fourfold/telemetry/metrics_file.hpp>
+#include <fourfold/telemetry/metrics.hpp>
 #include <fourfold/telemetry/own_files.hpp>
 #include <fourfold/telemetry/report.hpp>
 #include <fourfold/telemetry/status_file.hpp>

@@ -21,7 +21,7 @@ constexpr double nan_value = std::numeric_limits<double>::quiet_NaN();
 constexpr double shares[] = {0, 0.01, 0.5, 0.9, 0.99, 1};
 
 /// Nearest rank, by the plainest means.
-double percentile(std::vector<double> values, double share) {
+double percentile_by_sorting(std::vector<double> values, double share) {
   std::erase_if(values, [](double value) { return !std::isfinite(value); });
   std::ranges::sort(values);
   const double rank = std::max(std::ceil(share * static_cast<double>(values.size())), 1.0);
@@ -36,7 +36,7 @@ void check_percentiles(const std::vector<double>& values, double relative) {
   }
   CHECK(distribution.count() == std::ssize(values));
   for (const double share : shares) {
-    const double exact = percentile(values, share);
+    const double exact = percentile_by_sorting(values, share);
     CAPTURE(values.size(), share, exact);
     CHECK(std::abs(distribution.percentile(share) - exact) <= relative * std::abs(exact));
   }
@@ -96,7 +96,7 @@ TEST_CASE("two distributions are one of the numbers of both", "[run_history]") {
     all.insert(all.end(), few.begin(), few.end());
     CHECK(a.count() == std::ssize(all));
     for (const double share : shares) {
-      const double exact = percentile(all, share);
+      const double exact = percentile_by_sorting(all, share);
       CHECK(std::abs(a.percentile(share) - exact) <= exact * std::ldexp(1, -12));
     }
   }
@@ -114,7 +114,7 @@ TEST_CASE("a curve of few steps has all of them", "[run_history]") {
   const auto median_at = [&](std::size_t place) {
     const std::size_t begin = place - std::min<std::size_t>(place, 50);
     const std::size_t end = std::min<std::size_t>(place + 51, values.size());
-    return percentile({values.begin() + static_cast<std::ptrdiff_t>(begin),
+    return percentile_by_sorting({values.begin() + static_cast<std::ptrdiff_t>(begin),
                        values.begin() + static_cast<std::ptrdiff_t>(end)},
                       0.5);
   };

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scratch_folder.hpp"
 
-#include <fourfold/telemetry/metrics_file.hpp>
+#include <fourfold/telemetry/metrics.hpp>
 #include <fourfold/telemetry/start_history.hpp>
 
 #include <catch2/catch_test_macros.hpp>

@@ -2,12 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fourfold/base/error.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <source_location>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -54,6 +58,15 @@ class AtomicFile {
   std::unique_ptr<OutputFile> file_;  ///< null once it is synced
   std::uint64_t written_bytes_ = 0;
   std::vector<std::byte> buffer_;
+};
+
+/// A file cannot be written because the disk, its inodes or the user's quota are used up
+/// (cannot_write). Told apart for who removes things and thereby makes room.
+class NoRoom : public UserError {
+ public:
+  explicit NoRoom(const std::string& message,
+                  std::source_location where = std::source_location::current())
+      : UserError(ExitCode::cannot_write, message, where) {}
 };
 
 }  // namespace fourfold::io

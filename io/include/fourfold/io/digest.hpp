@@ -5,8 +5,10 @@
 #include <fourfold/base/box.hpp>
 #include <fourfold/base/tensor_view.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -42,5 +44,27 @@ struct Digest {
 /// element type. Deterministic; any alignment.
 /// @pre data.elements() == box.elements(); the box lies in the tensor
 Digest digest_of_box(const Shape& shape, const Box& box, ConstTensorView data);
+
+/// CRC-32C (Castagnoli, polynomial 0x1EDC6F41, reflected, initial value and final xor 0xffffffff:
+/// the one of iSCSI, TensorBoard and TensorStore; "123456789" gives 0xe3069283).
+///
+/// Folds with carry-less products of 512 bits where the CPU has them, else uses its instruction
+/// (three interleaved streams), else tables; the result is the same. @param crc  the CRC of what
+/// came before, to go on from: crc32c(b, crc32c(a)) is the CRC of a followed by b.
+std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t crc = 0) noexcept;
+
+/// The same by tables only: the reference for the tests and what CPUs without the instruction use.
+std::uint32_t crc32c_by_table(std::span<const std::byte> bytes, std::uint32_t crc = 0) noexcept;
+
+/// CRC of a followed by b, from the CRC of each and the length of b. O(log length).
+std::uint32_t crc32c_combine(std::uint32_t crc_a, std::uint32_t crc_b,
+                             std::uint64_t bytes_b) noexcept;
+
+// A text of ours that people may change: with a sum it shows whether they did. Local.
+
+/// A text with a last line that has the CRC-32C of all before it, as a comment after "#".
+std::string with_sum(std::string text);
+/// Whether that line is there and fits: nobody has changed anything since.
+bool sum_holds(std::string_view text);
 
 }  // namespace fourfold::io

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <fourfold/base/file_descriptor.hpp>
 #include <fourfold/base/regular_file.hpp>
+#include <fourfold/base/unique_handle.hpp>
 
 #include <filesystem>
 #include <string>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <fourfold/base/file_descriptor.hpp>
+#include <fourfold/base/unique_handle.hpp>
 
 #include <cstddef>
 #include <cstdint>

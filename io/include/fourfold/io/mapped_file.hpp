@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string>
 
 namespace fourfold::io {
 
@@ -41,5 +42,10 @@ class MappedFile {
   const std::byte* data_ = nullptr;
   std::size_t size_bytes_ = 0;
 };
+
+/// The whole of a small file of another program. Links are followed.
+/// @throws UserError: config when there is no such file, or it is no regular file;
+///   data_corrupt when it cannot be read or has more than `limit` bytes
+std::string text_of_file(const std::filesystem::path& path, std::uint64_t limit);
 
 }  // namespace fourfold::io

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <fourfold/base/regular_file.hpp>
+#include <fourfold/base/unique_handle.hpp>
 
 #include <filesystem>
 #include <optional>
@@ -64,5 +65,19 @@ std::filesystem::path followed(const std::filesystem::path& output);
 ///   whichever link
 void refuse_input_as_output(const std::filesystem::path& output,
                             std::span<const std::filesystem::path> inputs);
+
+/// Holds a folder while several names in it change together: another process that locks it waits.
+/// Advisory (flock), and gone with the process. Where the file system knows no such locks, as some
+/// network file systems do not, nobody waits, and nobody waits for more than 5 seconds.
+class FolderLock {
+ public:
+  /// @param folder  an empty path is the working directory
+  /// @throws UserError (cannot_write) for a folder that may not be read, whose names cannot be
+  /// synced
+  explicit FolderLock(const std::filesystem::path& folder);
+
+ private:
+  FileDescriptor folder_;
+};
 
 }  // namespace fourfold::io

@@ -17,6 +17,7 @@
 
 #include <fourfold/io/mapped_file.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <limits>
@@ -104,5 +105,24 @@ class TokenFile {
   std::int64_t sequences_ = 0;
   std::int64_t boundaries_ = 0;
 };
+
+// What a file is, told by its first bytes, whatever it is called.
+
+/// A kind of file that is neither plain text nor tokens.
+struct ContentKind {
+  std::string_view name;    ///< "gzip-compressed", "a Parquet file": what comes after "is"
+  std::string_view remedy;  ///< "decompress it first (gzip -d)": what to do to have text
+  bool is_text = false;     ///< in another encoding than UTF-8
+  bool is_guess = false;    ///< by NUL bytes alone
+};
+
+/// The kind of a file that begins with `bytes`, by its format's own signature; nothing for text and
+/// for what is not known. Hand over 64 KiB where the file has as much: text in UTF-16 without a
+/// mark, and what is binary without a signature, show by NUL bytes there.
+std::optional<ContentKind> kind_of_content(std::span<const std::byte> bytes);
+
+/// Whether `bytes`, which a character may be cut off at the end of, are UTF-8 without control
+/// characters but those that texts have (tabs, line and page ends, escapes).
+bool is_plain_text(std::span<const std::byte> bytes);
 
 }  // namespace fourfold::io

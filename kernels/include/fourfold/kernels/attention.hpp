@@ -106,4 +106,45 @@ void attention_backward_part(const AttentionShape& shape, ConstHeads q, ConstHea
                              const float* delta_BNT, Heads dq, Write write_dq, Heads dk, Heads dv,
                              Write write_dkv, device::StreamRef stream);
 
+/// How much of a tensor of heads is meant: `features` neighbours of each token, one head or
+/// several.
+struct HeadRows {
+  std::int64_t batch = 0;
+  std::int64_t tokens = 0;
+  std::int64_t features = 0;
+};
+
+/// to[b][t][f] = from[b][t][f], converted between f32, bf16 and f16 (round to nearest even) where
+/// the two differ. Both begin at their data; what lies between the features stays as it is. No
+/// overlap. Stream-ordered.
+void copy_heads(const HeadRows& rows, ConstHeads from, Heads to, device::StreamRef stream);
+
 }  // namespace fourfold::kernels
+
+// Plain, serial, obviously right bodies of attention.hpp: same contracts, f64 throughout, one row
+// of scores at a time. Tests compare the fast bodies with these; not for use in a run.
+namespace fourfold::kernels::reference {
+
+void attention(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v, Heads out,
+               float* lse_BNT, device::StreamRef stream);
+void attention_backward(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v,
+                        ConstHeads out, ConstHeads dout, const float* lse_BNT, float* delta_BNT,
+                        Heads dq, Heads dk, Heads dv, device::StreamRef stream);
+void attention_merge(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v,
+                     Heads out, float* lse_BNT, device::StreamRef stream);
+void attention_delta(const AttentionShape& shape, ConstHeads out, ConstHeads dout, float* delta_BNT,
+                     device::StreamRef stream);
+void attention_backward_part(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v,
+                             ConstHeads out, ConstHeads dout, const float* lse_BNT,
+                             const float* delta_BNT, Heads dq, Write write_dq, Heads dk, Heads dv,
+                             Write write_dkv, device::StreamRef stream);
+
+}  // namespace fourfold::kernels::reference
+
+// The plain, serial, obviously right body of copy_heads.hpp. Tests compare the fast body with it;
+// not for use in a run.
+namespace fourfold::kernels::reference {
+
+void copy_heads(const HeadRows& rows, ConstHeads from, Heads to, device::StreamRef stream);
+
+}  // namespace fourfold::kernels::reference

@@ -4,7 +4,7 @@
 
 #include <fourfold/base/tensor_view.hpp>
 #include <fourfold/device/stream.hpp>
-#include <fourfold/kernels/place.hpp>
+#include <fourfold/kernels/write.hpp>
 
 namespace fourfold::kernels {
 
@@ -19,3 +19,14 @@ void add_scaled(ConstTensorView x, float factor, ConstTensorView y, TensorView o
                 device::StreamRef stream);
 
 }  // namespace fourfold::kernels
+
+// Plain, serial, obviously right bodies of cast.hpp, in double: same contracts. Tests compare the
+// fast bodies with them; not for use in a run.
+namespace fourfold::kernels::reference {
+
+void cast(ConstTensorView source, TensorView target, device::StreamRef stream);
+
+void add_scaled(ConstTensorView x, float factor, ConstTensorView y, TensorView out,
+                device::StreamRef stream);
+
+}  // namespace fourfold::kernels::reference

@@ -35,3 +35,16 @@ void dropout_backward(const DropoutSite& site, ConstTensorView dy_TD, ConstTenso
                       ConstTensorView position_T, TensorView dx_TD, device::StreamRef stream);
 
 }  // namespace fourfold::kernels
+
+// Plain, serial, obviously right bodies of dropout.hpp, in double: same contracts. Tests compare
+// the fast bodies with them; not for use in a run.
+namespace fourfold::kernels::reference {
+
+void dropout_add(const DropoutSite& site, ConstTensorView x_TD, ConstTensorView residual_TD,
+                 ConstTensorView sample_T, ConstTensorView position_T, TensorView y_TD,
+                 device::StreamRef stream);
+
+void dropout_backward(const DropoutSite& site, ConstTensorView dy_TD, ConstTensorView sample_T,
+                      ConstTensorView position_T, TensorView dx_TD, device::StreamRef stream);
+
+}  // namespace fourfold::kernels::reference

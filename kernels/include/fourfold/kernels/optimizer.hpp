@@ -7,15 +7,41 @@
 /// only).
 #pragma once
 
+#include <fourfold/base/philox.hpp>
 #include <fourfold/base/tensor_view.hpp>
 #include <fourfold/device/stream.hpp>
-#include <fourfold/kernels/place.hpp>
-#include <fourfold/kernels/stochastic_rounding.hpp>
+#include <fourfold/kernels/write.hpp>
 
 #include <cstdint>
 #include <optional>
 
 namespace fourfold::kernels {
+
+// f32 to bf16, up or down at random (Gupta et al. 2015): of two neighbours in bf16 a number
+// between them becomes the upper one with the probability (x - lower) / (upper - lower), so that
+// the mean of what it becomes is the number, and steps too small for bf16 are not lost. What is a
+// bf16 already stays; NaN stays NaN; beyond the largest bf16 the upper neighbour is infinity.
+
+/// Which random bits elements get: a pure function of the key and the number of an element in its
+/// logical tensor, so the same on every mesh. Element i of a range is element j = begin + i of a
+/// part of that tensor; its number is first + j / row_elements * row_stride + j % row_elements.
+struct StochasticRounding {
+  PhiloxKey key;                  ///< rounding_key()
+  std::int64_t first = 0;         ///< number of the part's first element
+  std::int64_t row_elements = 1;  ///< of the part
+  std::int64_t row_stride = 1;    ///< of the tensor
+  std::int64_t begin = 0;         ///< elements of the part before the range
+};
+
+/// One key per (seed, update, tensor). @param tensor  tells tensors apart: name_salt()
+inline PhiloxKey rounding_key(std::uint64_t seed, std::int64_t update, std::uint64_t tensor) {
+  return philox_key(seed, RandomUse::weight_rounding, mix64(mix64(update) + tensor));
+}
+
+/// target (bf16) = source (f32), rounded at random. Stream-ordered; the same bits for any cut.
+/// @pre source.elements() == target.elements(); no overlap
+void round_stochastically(const StochasticRounding& rounding, ConstTensorView source,
+                          TensorView target, device::StreamRef stream, Place place = Place::device);
 
 struct AdamStep {
   float lr = 0;
@@ -64,4 +90,57 @@ struct OuterStep {
 void outer_nesterov(const OuterStep& step, TensorView outer, TensorView velocity, TensorView master,
                     device::StreamRef stream);
 
+// The scalar by which an update multiplies all gradients: clipping, loss scale, and whether there
+// is an update at all. Made on the device; stream-ordered.
+
+/// What gradients are to be multiplied by that are loss_scale times too large, on the device:
+/// norm = sqrt(sum_of_squares) / loss_scale, as clip_grad_norm_ of PyTorch has it, and
+/// scale = min(1, max_norm / (norm + 1e-6)) / loss_scale; max_norm <= 0: scale = 1 / loss_scale.
+/// Where norm is not finite, scale is NaN, so that no update follows from such gradients.
+/// @param sum_of_squares  f64 scalar;  @param norm, scale  f32 scalars
+/// @param loss_scale      what the loss was multiplied by; a power of two adds no rounding
+void clip_scale(ConstTensorView sum_of_squares, float max_norm, float loss_scale, TensorView norm,
+                TensorView scale, device::StreamRef stream);
+
+/// Makes `scale` NaN where `norm` is not finite. f32 scalars.
+void void_scale(ConstTensorView norm, TensorView scale, device::StreamRef stream);
+
 }  // namespace fourfold::kernels
+
+// Plain, serial, obviously right bodies of optimizer.hpp, in double: same contracts. Tests compare
+// the fast bodies with them; not for use in a run.
+namespace fourfold::kernels::reference {
+
+void adam(const AdamStep& step, TensorView master, TensorView exp_avg, TensorView exp_avg_sq,
+          ConstTensorView gradient, TensorView weight, device::StreamRef stream);
+
+void sgd(const SgdStep& step, TensorView master, TensorView momentum_buffer,
+         ConstTensorView gradient, TensorView weight, device::StreamRef stream);
+
+void outer_nesterov(const OuterStep& step, TensorView outer, TensorView velocity, TensorView master,
+                    device::StreamRef stream);
+
+}  // namespace fourfold::kernels::reference
+
+// Plain bodies of gradient_scale.hpp: same contracts, on the host. Tests compare the fast bodies
+// with them.
+namespace fourfold::kernels::reference {
+
+void clip_scale(ConstTensorView sum_of_squares, float max_norm, float loss_scale, TensorView norm,
+                TensorView scale, device::StreamRef stream);
+
+void void_scale(ConstTensorView norm, TensorView scale, device::StreamRef stream);
+
+}  // namespace fourfold::kernels::reference
+
+// Plain, serial, obviously right body of stochastic_rounding.hpp: same contract. Tests compare the
+// fast body with it; not for use in a run.
+namespace fourfold::kernels::reference {
+
+/// Of element `i` of the range.
+BFloat16 rounded_stochastically(const StochasticRounding& rounding, std::int64_t i, float value);
+
+void round_stochastically(const StochasticRounding& rounding, ConstTensorView source,
+                          TensorView target, device::StreamRef stream, Place place = Place::device);
+
+}  // namespace fourfold::kernels::reference

@@ -19,3 +19,14 @@ void sum_of_squares(ConstTensorView x, TensorView result, bool accumulate,
                     device::StreamRef stream);
 
 }  // namespace fourfold::kernels
+
+// Plain, serial, obviously right bodies of reduction.hpp, in double: same contracts, f32 only.
+// Tests compare the fast bodies with them; not for use in a run.
+namespace fourfold::kernels::reference {
+
+void sum(ConstTensorView x, TensorView result, bool accumulate, device::StreamRef stream);
+
+void sum_of_squares(ConstTensorView x, TensorView result, bool accumulate,
+                    device::StreamRef stream);
+
+}  // namespace fourfold::kernels::reference

@@ -23,3 +23,13 @@ void rotary(Heads x, std::int64_t batch, std::int64_t tokens, std::int64_t heads
             bool inverse, device::StreamRef stream);
 
 }  // namespace fourfold::kernels
+
+// Plain, serial, obviously right body of rotary.hpp: same contract. Tests compare the fast body
+// with it; not for use in a run.
+namespace fourfold::kernels::reference {
+
+void rotary(Heads x, std::int64_t batch, std::int64_t tokens, std::int64_t heads,
+            std::int64_t head_dim, ConstTensorView cos_sin_PH, ConstTensorView position_T,
+            bool inverse, device::StreamRef stream);
+
+}  // namespace fourfold::kernels::reference

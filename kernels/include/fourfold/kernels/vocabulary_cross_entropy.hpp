@@ -39,4 +39,50 @@ void cross_entropy_part_gradient(TensorView logits_TV, std::int64_t first_column
                                  ConstTensorView target_T, ConstTensorView normaliser_T2,
                                  float gradient_scale, device::StreamRef stream);
 
+/// Targets with this value count for nothing: no loss, zero gradient.
+inline constexpr std::int32_t ignored_target = -100;
+
+/// loss_t = -log softmax(logits_t)[target_t]; the logits are replaced by gradient_scale * (softmax
+/// - one_hot) in the same pass. Legend: T tokens, V vocabulary. f32, bf16 or f16 logits, f32
+/// arithmetic. Columns from vocabulary on (padding) take no part and get gradient zero.
+/// @param target_T  i32, in [0, vocabulary) or ignored_target
+/// @param loss_T    f32, 0 for ignored targets
+void cross_entropy_forward_backward(TensorView logits_TV, ConstTensorView target_T,
+                                    TensorView loss_T, std::int64_t vocabulary,
+                                    float gradient_scale, device::StreamRef stream);
+
+/// The loss alone; logits stay as they are. For evaluation.
+void cross_entropy(ConstTensorView logits_TV, ConstTensorView target_T, TensorView loss_T,
+                   std::int64_t vocabulary, device::StreamRef stream);
+
 }  // namespace fourfold::kernels
+
+// Plain, serial, obviously right bodies of vocabulary_cross_entropy.hpp, in double: same
+// contracts. Tests compare the fast bodies with them; not for use in a run.
+namespace fourfold::kernels::reference {
+
+void cross_entropy_part(ConstTensorView logits_TV, std::int64_t first_column,
+                        ConstTensorView target_T, TensorView statistics_T3,
+                        device::StreamRef stream);
+
+void cross_entropy_join(ConstTensorView statistics_PT3, ConstTensorView target_T, TensorView loss_T,
+                        TensorView normaliser_T2, device::StreamRef stream);
+
+void cross_entropy_part_gradient(TensorView logits_TV, std::int64_t first_column,
+                                 ConstTensorView target_T, ConstTensorView normaliser_T2,
+                                 float gradient_scale, device::StreamRef stream);
+
+}  // namespace fourfold::kernels::reference
+
+// Plain, serial, obviously right bodies of cross_entropy.hpp, in double: same contracts. Tests
+// compare the fast bodies with them; not for use in a run.
+namespace fourfold::kernels::reference {
+
+void cross_entropy_forward_backward(TensorView logits_TV, ConstTensorView target_T,
+                                    TensorView loss_T, std::int64_t vocabulary,
+                                    float gradient_scale, device::StreamRef stream);
+
+void cross_entropy(ConstTensorView logits_TV, ConstTensorView target_T, TensorView loss_T,
+                   std::int64_t vocabulary, device::StreamRef stream);
+
+}  // namespace fourfold::kernels::reference

@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
-#include <fourfold/comm/dry_run.hpp>
+#include <fourfold/comm/communicator.hpp>
 #include <fourfold/comm/mesh.hpp>
-#include <fourfold/comm/mesh_shape.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 

@@ -7,7 +7,7 @@ program=$1
 mpiexec=$2
 contracts=$3
 # shellcheck source=tests/integration/expect.bash
-source "$(dirname "$0")/../../integration/expect.bash"
+source "$(dirname "$0")/../../../integration/expect.bash"
 
 count_errors() { [[ $(grep -c 'error:' "$errors") -eq $1 ]] || complain "not $1 messages"; }
 

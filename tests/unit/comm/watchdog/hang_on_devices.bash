@@ -7,7 +7,7 @@ set -euo pipefail
 program=$(readlink -f "$1")
 mpiexec=$2
 # shellcheck source=tests/integration/expect.bash
-source "$(dirname "$0")/../../integration/expect.bash"
+source "$(dirname "$0")/../../../integration/expect.bash"
 work=$(mktemp -d)
 cd "$work"
 export FOURFOLD_EMULATED_GPUS=4

@@ -6,7 +6,7 @@ set -euo pipefail
 program=$(readlink -f "$1")
 mpiexec=$2
 # shellcheck source=tests/integration/expect.bash
-source "$(dirname "$0")/../../integration/expect.bash"
+source "$(dirname "$0")/../../../integration/expect.bash"
 work=$(mktemp -d)
 cd "$work"
 

@@ -5,7 +5,7 @@
 #include "runtime/finish.mpi.hpp"
 
 #include <fourfold/base/error.hpp>
-#include <fourfold/comm/single_process.hpp>
+#include <fourfold/comm/communicator.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 

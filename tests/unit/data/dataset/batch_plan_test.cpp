@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include <fourfold/data/batch_plan.hpp>
+#include <fourfold/data/sample_order.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 

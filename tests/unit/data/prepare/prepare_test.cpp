@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prepared.hpp"
 
-#include <fourfold/base/end_by_signal.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/fatal_exit.hpp>
 #include <fourfold/data/prepare.hpp>
 #include <fourfold/data/token_record.hpp>
 #include <fourfold/data/tokenizer.hpp>
-#include <fourfold/io/folder_lock.hpp>
+#include <fourfold/io/own_file.hpp>
 #include <fourfold/io/token_file.hpp>
 
 #include <catch2/catch_test_macros.hpp>

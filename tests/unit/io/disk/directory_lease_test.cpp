@@ -5,7 +5,6 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/io/directory_lease.hpp>
-#include <fourfold/io/lease_holder.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>

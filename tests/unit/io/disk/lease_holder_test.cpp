@@ -3,7 +3,6 @@
 #include "scratch_folder.hpp"
 
 #include <fourfold/io/directory_lease.hpp>
-#include <fourfold/io/lease_holder.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 

@@ -5,7 +5,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/io/atomic_file.hpp>
-#include <fourfold/io/new_folder.hpp>
+#include <fourfold/io/made_folders.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 

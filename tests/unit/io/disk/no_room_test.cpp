@@ -3,7 +3,7 @@
 #include "disk/file.hpp"
 #include "scratch_folder.hpp"
 
-#include <fourfold/io/no_room.hpp>
+#include <fourfold/io/atomic_file.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>

@@ -4,8 +4,8 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/regular_file.hpp>
+#include <fourfold/io/digest.hpp>
 #include <fourfold/io/own_file.hpp>
-#include <fourfold/io/text_sum.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers.hpp>

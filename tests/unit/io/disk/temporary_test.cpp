@@ -4,12 +4,10 @@
 
 #include "scratch_folder.hpp"
 
-#include <fourfold/base/end_by_signal.hpp>
+#include <fourfold/base/fatal_exit.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/directory_lease.hpp>
-#include <fourfold/io/lease_holder.hpp>
 #include <fourfold/io/made_folders.hpp>
-#include <fourfold/io/new_folder.hpp>
 #include <fourfold/io/temporary_name.hpp>
 
 #include <catch2/catch_test_macros.hpp>

@@ -4,9 +4,9 @@
 #include "scratch_folder.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/io/mapped_file.hpp>
 #include <fourfold/io/safetensors.hpp>
 #include <fourfold/io/stored_array.hpp>
-#include <fourfold/io/text_file.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>

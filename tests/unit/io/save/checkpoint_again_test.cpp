@@ -6,7 +6,7 @@
 #include "save_attempt.hpp"
 #include "scratch_folder.hpp"
 
-#include <fourfold/io/crc32c.hpp>
+#include <fourfold/io/digest.hpp>
 #include <fourfold/io/fast_level.hpp>
 
 #include <catch2/catch_test_macros.hpp>

@@ -7,7 +7,7 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/io/directory_probe.hpp>
 #include <fourfold/io/hdf5_version.hpp>
-#include <fourfold/io/leftovers.hpp>
+#include <fourfold/io/step_place.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 

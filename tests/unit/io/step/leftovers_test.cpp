@@ -3,7 +3,7 @@
 #include "scratch_folder.hpp"
 
 #include <fourfold/base/error.hpp>
-#include <fourfold/io/leftovers.hpp>
+#include <fourfold/io/step_place.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 

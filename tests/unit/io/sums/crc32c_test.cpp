@@ -3,7 +3,7 @@
 #include "sums/crc32c_x86.hpp"
 
 #include <fourfold/base/philox.hpp>
-#include <fourfold/io/crc32c.hpp>
+#include <fourfold/io/digest.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 

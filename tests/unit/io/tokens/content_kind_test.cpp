@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include <fourfold/io/content_kind.hpp>
 #include <fourfold/io/fingerprint.hpp>
+#include <fourfold/io/token_file.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 

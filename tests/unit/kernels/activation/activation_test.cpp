@@ -4,7 +4,6 @@
 
 #include <fourfold/kernels/activation.hpp>
 #include <fourfold/kernels/dropout.hpp>
-#include <fourfold/kernels/reference/activation.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>

@@ -3,7 +3,6 @@
 #include "attention_case.hpp"
 
 #include <fourfold/kernels/attention.hpp>
-#include <fourfold/kernels/reference/attention.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>

@@ -4,9 +4,6 @@
 #include "attention_case.hpp"
 
 #include <fourfold/kernels/attention.hpp>
-#include <fourfold/kernels/copy_heads.hpp>
-#include <fourfold/kernels/reference/attention.hpp>
-#include <fourfold/kernels/reference/copy_heads.hpp>
 #include <fourfold/kernels/write.hpp>
 
 #include <catch2/catch_test_macros.hpp>

@@ -4,7 +4,6 @@
 
 #include <fourfold/device/device.hpp>
 #include <fourfold/kernels/attention.hpp>
-#include <fourfold/kernels/reference/attention.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>

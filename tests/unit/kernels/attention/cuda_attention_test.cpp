@@ -7,7 +7,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/device/device.hpp>
-#include <fourfold/kernels/reference/attention.hpp>
+#include <fourfold/kernels/attention.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>

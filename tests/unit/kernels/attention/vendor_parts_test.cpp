@@ -6,7 +6,6 @@
 #include "vectors/random_tensor.hpp"
 
 #include <fourfold/kernels/attention.hpp>
-#include <fourfold/kernels/reference/attention.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>

@@ -3,7 +3,6 @@
 #include "vectors/tensors.hpp"
 
 #include <fourfold/kernels/cast.hpp>
-#include <fourfold/kernels/reference/cast.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>

@@ -3,9 +3,7 @@
 #include "vectors/tensors.hpp"
 
 #include <fourfold/kernels/cast.hpp>
-#include <fourfold/kernels/low_rank.hpp>
-#include <fourfold/kernels/reference/cast.hpp>
-#include <fourfold/kernels/reference/low_rank.hpp>
+#include <fourfold/kernels/gradient_codec.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>

@@ -2,9 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vectors/tensors.hpp"
 
-#include <fourfold/kernels/cross_entropy.hpp>
-#include <fourfold/kernels/reference/cross_entropy.hpp>
-#include <fourfold/kernels/reference/vocabulary_cross_entropy.hpp>
 #include <fourfold/kernels/vocabulary_cross_entropy.hpp>
 
 #include <catch2/catch_test_macros.hpp>

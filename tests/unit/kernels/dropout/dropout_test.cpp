@@ -3,7 +3,6 @@
 #include "vectors/tensors.hpp"
 
 #include <fourfold/kernels/dropout.hpp>
-#include <fourfold/kernels/reference/dropout.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>

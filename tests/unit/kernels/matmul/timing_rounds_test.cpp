@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "matmul/timing_rounds.hpp"
+#include "matmul/matmul_algorithm.hpp"
 
 #include <fourfold/device/stream.hpp>
 

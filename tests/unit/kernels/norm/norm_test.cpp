@@ -4,7 +4,6 @@
 
 #include <fourfold/kernels/activation.hpp>
 #include <fourfold/kernels/norm.hpp>
-#include <fourfold/kernels/reference/norm.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>

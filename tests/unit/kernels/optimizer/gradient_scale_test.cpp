@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vectors/tensors.hpp"
 
-#include <fourfold/kernels/gradient_scale.hpp>
-#include <fourfold/kernels/reference/gradient_scale.hpp>
+#include <fourfold/kernels/optimizer.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>

@@ -4,8 +4,7 @@
 
 #include <fourfold/kernels/cast.hpp>
 #include <fourfold/kernels/optimizer.hpp>
-#include <fourfold/kernels/place.hpp>
-#include <fourfold/kernels/reference/optimizer.hpp>
+#include <fourfold/kernels/write.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>

@@ -3,9 +3,6 @@
 #include "vectors/tensors.hpp"
 
 #include <fourfold/kernels/optimizer.hpp>
-#include <fourfold/kernels/reference/optimizer.hpp>
-#include <fourfold/kernels/reference/stochastic_rounding.hpp>
-#include <fourfold/kernels/stochastic_rounding.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vectors/random_tensor.hpp"
 
-#include <fourfold/kernels/reference/rotary.hpp>
 #include <fourfold/kernels/rotary.hpp>
 
 #include <catch2/catch_test_macros.hpp>

@@ -4,7 +4,7 @@
 /// What the kernels' own calls of CUDA make of a device that fails: what the program then ends
 /// with.
 #include "failing_device.hpp"
-#include "matmul/timing_rounds.hpp"
+#include "matmul/matmul_algorithm.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/device/stream.hpp>

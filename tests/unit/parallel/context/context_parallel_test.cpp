@@ -10,8 +10,8 @@
 #include <fourfold/device/arena.hpp>
 #include <fourfold/device/device.hpp>
 #include <fourfold/harness/on_ranks.hpp>
+#include <fourfold/kernels/attention.hpp>
 #include <fourfold/kernels/library_memory.hpp>
-#include <fourfold/kernels/reference/attention.hpp>
 #include <fourfold/kernels/runtime.hpp>
 #include <fourfold/parallel/context_parallel.hpp>
 

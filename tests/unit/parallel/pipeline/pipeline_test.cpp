@@ -13,11 +13,9 @@
 #include <fourfold/model/presets.hpp>
 #include <fourfold/parallel/action_recorder.hpp>
 #include <fourfold/parallel/collective_recorder.hpp>
-#include <fourfold/parallel/measured_timeline.hpp>
 #include <fourfold/parallel/pipeline.hpp>
 #include <fourfold/schedule/schedule_generators.hpp>
 #include <fourfold/schedule/split_layers.hpp>
-#include <fourfold/schedule/stage_layout.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <fmt/format.h>

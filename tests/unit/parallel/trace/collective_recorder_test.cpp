@@ -6,7 +6,7 @@
 #include <fourfold/harness/on_ranks.hpp>
 #include <fourfold/harness/shared_vector.hpp>
 #include <fourfold/parallel/collective_recorder.hpp>
-#include <fourfold/schedule/collective_facts.hpp>
+#include <fourfold/schedule/timeline.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 

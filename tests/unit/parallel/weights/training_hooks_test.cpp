@@ -12,8 +12,8 @@
 #include <fourfold/parallel/collective_recorder.hpp>
 #include <fourfold/parallel/gradient_reduction.hpp>
 #include <fourfold/parallel/mesh_hooks.hpp>
-#include <fourfold/parallel/moved_memory.hpp>
 #include <fourfold/parallel/parameter_shard.hpp>
+#include <fourfold/parallel/tensor_parallel.hpp>
 #include <fourfold/parallel/training_hooks.hpp>
 #include <fourfold/parallel/weight_gathering.hpp>
 #include <fourfold/parallel/zero.hpp>

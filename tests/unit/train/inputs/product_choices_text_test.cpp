@@ -1,6 +1,5 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "inputs/product_choices_text.hpp"
 
 #include "scratch_folder.hpp"
 

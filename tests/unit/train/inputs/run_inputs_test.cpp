@@ -5,8 +5,8 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/data/prepare.hpp>
 #include <fourfold/data/tokenizer.hpp>
+#include <fourfold/train/first_look.hpp>
 #include <fourfold/train/load_run.hpp>
-#include <fourfold/train/run_inputs.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 

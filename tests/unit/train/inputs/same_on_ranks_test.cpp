@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
 #include <fourfold/comm/thread_group.hpp>
-#include <fourfold/train/same_on_ranks.hpp>
+#include <fourfold/train/same_tokens.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 

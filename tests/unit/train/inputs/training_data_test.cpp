@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include <fourfold/train/training_data.hpp>
+#include <fourfold/train/batch_loader.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 

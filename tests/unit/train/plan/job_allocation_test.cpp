@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include <fourfold/train/job_allocation.hpp>
+#include <fourfold/train/elastic_mesh.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "run/utilization.hpp"
+#include "run/startup_log.hpp"
 
 #include <fourfold/device/device.hpp>
 #include <fourfold/model/presets.hpp>

@@ -3,7 +3,7 @@
 #include "scratch_folder.hpp"
 
 #include <fourfold/base/error.hpp>
-#include <fourfold/train/named_checkpoint.hpp>
+#include <fourfold/train/load_run.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>

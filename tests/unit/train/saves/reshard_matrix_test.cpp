@@ -5,7 +5,7 @@
 /// loads, element for element; and the tool makes of it, byte for byte, what the other would have
 /// saved (so there and back again gives the same bytes too). Values tell their tensor and place.
 /// FOURFOLD_RESHARD_MATRIX=3/16 takes one of sixteen parts of all pairs; else it is a sample.
-#include "save/position_coded_state.hpp"
+#include "../../io/save/position_coded_state.hpp"
 #include "scratch_folder.hpp"
 
 #include <fourfold/comm/thread_group.hpp>

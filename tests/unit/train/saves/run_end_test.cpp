@@ -8,8 +8,8 @@
 
 #include <fourfold/base/log.hpp>
 #include <fourfold/batch/attempt_log.hpp>
-#include <fourfold/io/lease_holder.hpp>
-#include <fourfold/telemetry/metrics_file.hpp>
+#include <fourfold/io/directory_lease.hpp>
+#include <fourfold/telemetry/metrics.hpp>
 #include <fourfold/telemetry/own_files.hpp>
 
 #include <catch2/catch_test_macros.hpp>

@@ -10,7 +10,6 @@
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/kernels/matmul.hpp>
 #include <fourfold/telemetry/run_files.hpp>
-#include <fourfold/train/longest_of_last.hpp>
 #include <fourfold/train/stop_request.hpp>
 
 #include <catch2/catch_test_macros.hpp>

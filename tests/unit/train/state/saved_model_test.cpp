@@ -6,7 +6,6 @@
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/train/evaluator.hpp>
-#include <fourfold/train/saved_config.hpp>
 #include <fourfold/train/saved_model.hpp>
 #include <fourfold/train/step_runner.hpp>
 

@@ -10,10 +10,8 @@
 #include <fourfold/data/dataset.hpp>
 #include <fourfold/device/device.hpp>
 #include <fourfold/train/batch_loader.hpp>
-#include <fourfold/train/cuda_graphs.hpp>
 #include <fourfold/train/resolved_run.hpp>
 #include <fourfold/train/step_runner.hpp>
-#include <fourfold/train/training_data.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>

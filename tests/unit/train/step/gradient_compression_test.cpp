@@ -14,7 +14,6 @@
 #include <fourfold/train/saved_model.hpp>
 #include <fourfold/train/state_layouts.hpp>
 #include <fourfold/train/step_runner.hpp>
-#include <fourfold/train/training_data.hpp>
 #include <fourfold/train/training_state.hpp>
 
 #include <catch2/catch_test_macros.hpp>

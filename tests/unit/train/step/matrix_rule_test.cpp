@@ -15,7 +15,6 @@
 #include <fourfold/train/batch_loader.hpp>
 #include <fourfold/train/resolved_run.hpp>
 #include <fourfold/train/step_runner.hpp>
-#include <fourfold/train/training_data.hpp>
 #include <fourfold/train/training_state.hpp>
 #include <fourfold/train/update_rule.hpp>
 

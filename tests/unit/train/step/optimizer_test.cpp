@@ -4,7 +4,7 @@
 #include "shared_arena.hpp"
 #include "whole_model.hpp"
 
-#include <fourfold/comm/dry_run.hpp>
+#include <fourfold/comm/communicator.hpp>
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/checkpoint_store.hpp>

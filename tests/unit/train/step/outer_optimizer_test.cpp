@@ -14,7 +14,6 @@
 #include <fourfold/train/resolved_run.hpp>
 #include <fourfold/train/saved_model.hpp>
 #include <fourfold/train/step_runner.hpp>
-#include <fourfold/train/training_data.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>

@@ -11,7 +11,6 @@
 #include <fourfold/train/batch_loader.hpp>
 #include <fourfold/train/resolved_run.hpp>
 #include <fourfold/train/step_runner.hpp>
-#include <fourfold/train/training_data.hpp>
 #include <fourfold/train/training_state.hpp>
 
 #include <catch2/catch_test_macros.hpp>

@@ -11,8 +11,8 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/data/dataset.hpp>
 #include <fourfold/io/token_file_writer.hpp>
+#include <fourfold/train/batch_loader.hpp>
 #include <fourfold/train/mesh_verification.hpp>
-#include <fourfold/train/training_data.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>

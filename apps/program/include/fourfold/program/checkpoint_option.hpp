@@ -27,4 +27,11 @@ CLI::Option* add_checkpoint_option(CLI::App& command, Value& value,
       ->type_name("PATH");
 }
 
+/// The run file in a checkpoint, for programs that start where there is neither MPI nor HDF5: they
+/// ask `fourfold ckpt info --run-file`, which has both.
+/// @param path  a step folder, or a folder of steps or a run, of which the newest valid one is
+/// taken
+/// @throws UserError with what that program says, and its code
+std::string run_file_in_checkpoint(const std::string& path);
+
 }  // namespace fourfold::program

@@ -43,4 +43,7 @@ void enable_verbose_log();
 /// is asked before they are.
 bool hangup_was_ignored() noexcept;
 
+/// What hangup_was_ignored() answers is asked here, as the first that a program does.
+void ask_about_hangup(int argc, char** argv, char** environment);
+
 }  // namespace fourfold::program

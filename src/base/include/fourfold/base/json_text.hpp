@@ -8,7 +8,6 @@
 #pragma once
 
 #include <fourfold/base/error.hpp>
-#include <fourfold/base/json_depth.hpp>
 #include <fourfold/base/text.hpp>
 
 #include <cstddef>
@@ -20,6 +19,19 @@
 #include <utility>
 
 namespace fourfold {
+
+// How deep JSON of unknown origin is nested, asked before it is parsed: what copies, compares or
+// prints a parsed value calls itself once per level, and a file of brackets would end the process.
+
+/// More than any file of this project, or of those it reads, has.
+inline constexpr int most_json_depth = 64;
+
+/// Whether arrays and objects lie in one another more than `most` times. Of text that is no JSON
+/// it tells what a parser meets before it finds that out. Reads the text once.
+bool is_json_deeper_than(int most, std::string_view text) noexcept;
+inline bool is_json_too_deep(std::string_view text) noexcept {
+  return is_json_deeper_than(most_json_depth, text);
+}
 
 /// For the functions below.
 namespace json_detail {
@@ -205,5 +217,15 @@ Integer whole_number_of(const Json& value, Integer least = std::numeric_limits<I
   }
   return *number;
 }
+
+/// What stands for a number that is not finite.
+enum class NotFinite { text, null };
+
+/// What Python's json module reads as JSON and the standard does not allow, made standard: numbers
+/// that are not finite (NaN, Infinity, -Infinity, and what no double holds, 1e999) become texts of
+/// their spelling, so that who uses one finds no number, or null, where a text would be used;
+/// halves of surrogate pairs in texts become U+FFFD. All else stays as it is, also what is no JSON
+/// at all.
+std::string json_from_python(std::string_view text, NotFinite as = NotFinite::text);
 
 }  // namespace fourfold

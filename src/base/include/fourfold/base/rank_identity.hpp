@@ -4,6 +4,8 @@
 
 #include <fourfold/base/error.hpp>
 
+#include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 
@@ -30,5 +32,38 @@ std::string ranges_text(std::span<const int> numbers);
 
 /// "rank 3", "ranks 0-2, 5" of ranks in ascending order.
 std::string ranks_text(std::span<const int> ranks);
+
+/// The start of a batch system's job that this process belongs to.
+struct BatchJob {
+  std::string id = {};  ///< "1234"; empty: none
+  long restarts = 0;    ///< how often it was started before: it may have been put back
+  long launch = 0;      ///< how often its script had launched the run before, in this start of it
+  std::string chain = {};     ///< what jobs have in common that go on with each other; empty: none
+  std::string previous = {};  ///< the job of its chain that submitted this one; empty: none
+
+  /// As SLURM_JOB_ID, SLURM_RESTART_COUNT, FOURFOLD_LAUNCH, FOURFOLD_CHAIN and FOURFOLD_PREVIOUS
+  /// say. What is not one word is taken for none: it stands in lines of files.
+  static BatchJob of_this_process();
+  /// Whether both are the same launch of the same start of a job, whatever its chain is called.
+  bool is_same_launch(const BatchJob& other) const {
+    return id == other.id && restarts == other.restarts && launch == other.launch;
+  }
+  friend bool operator==(const BatchJob&, const BatchJob&) = default;
+};
+
+// The cores that this process may use, and short work that is shared among them. Kernels have
+// threads of their own (OMP_NUM_THREADS).
+
+/// In the affinity mask of the calling thread, which a batch system or a launcher gives; at
+/// least 1.
+int cores_allowed();
+
+/// Calls work(begin, end) for parts of 0 to `count` that together are all of it, in threads of its
+/// own and in this one, and comes back when all are done. Where threads cannot be made this one
+/// does the rest.
+/// @param least  of a part, below which another thread is not worth its start
+/// @param work  from several threads at once; does not throw
+void share_among_cores(std::int64_t count, std::int64_t least,
+                       const std::function<void(std::int64_t begin, std::int64_t end)>& work);
 
 }  // namespace fourfold

@@ -5,6 +5,8 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -24,5 +26,26 @@ std::string xml_escaped(std::string_view text);
 /// For a terminal or a log: as \u001b what may move the cursor, end the text or turn its direction
 /// (controls, bidirectional overrides), as \xff a byte that is not UTF-8, else what it is.
 std::string printable(std::string_view text);
+
+/// Damerau-Levenshtein distance (optimal string alignment): insertions, deletions, substitutions,
+/// swaps of neighbours.
+int edit_distance(std::string_view a, std::string_view b);
+
+/// The known word nearest to `typed` when it is at most two edits away: "did you mean ...?".
+std::optional<std::string> nearest(std::string_view typed, std::span<const std::string> known);
+
+/// The only known word that begins with `typed`: "eval_every_steps" for "eval_every". Else the
+/// nearest.
+std::optional<std::string> likely(std::string_view typed, std::span<const std::string> known);
+
+/// `word` as one word of a POSIX shell, whatever is in it: in single quotes, with those in it as
+/// '\''.
+inline std::string shell_word(std::string_view word) {
+  std::string text = "'";
+  for (const char c : word) {
+    text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  }
+  return text + "'";
+}
 
 }  // namespace fourfold

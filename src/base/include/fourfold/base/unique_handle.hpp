@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <unistd.h>
+
 #include <utility>
 
 namespace fourfold {
@@ -38,5 +40,15 @@ class UniqueHandle {
  private:
   native_type handle_ = Traits::null();
 };
+
+struct FileDescriptorTraits {
+  using native_type = int;
+  static native_type null() noexcept { return -1; }
+  static void close(native_type descriptor) noexcept { ::close(descriptor); }
+};
+
+/// Owns a POSIX file descriptor. Whoever needs to know that data reached the disk calls fsync
+/// first: closing says nothing about it.
+using FileDescriptor = UniqueHandle<FileDescriptorTraits>;
 
 }  // namespace fourfold

@@ -7,8 +7,8 @@
 /// makes sense, and what it all cost.
 #pragma once
 
-#include <fourfold/base/batch_job.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/rank_identity.hpp>
 
 #include <cstdint>
 #include <filesystem>

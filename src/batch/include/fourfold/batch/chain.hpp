@@ -5,13 +5,14 @@
 /// earlier starts have left behind.
 #pragma once
 
-#include <fourfold/base/batch_job.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/rank_identity.hpp>
 #include <fourfold/batch/accounting.hpp>
 #include <fourfold/batch/attempt_log.hpp>
 #include <fourfold/telemetry/exit_status.hpp>
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <span>
 #include <string>
@@ -112,5 +113,13 @@ telemetry::ExitStatus stopped_by_slurm(telemetry::ExitStatus status, std::string
 /// @return the same as a fault of these nodes; unchanged for any other end
 telemetry::ExitStatus lost_with_nodes(telemetry::ExitStatus status,
                                       const std::vector<std::string>& gone, int nodes);
+
+/// Makes the file FINISHED in the directory of a run: the target was reached. It says at which
+/// step, so that a run whose train.steps is raised later goes on. Written by the run when all else
+/// is. @throws UserError (cannot_write)
+void write_finished(const std::filesystem::path& log_dir, std::int64_t step);
+/// Whether a run of `steps` steps has nothing left to do. A file without a number counts as one
+/// that somebody made to end a chain.
+bool is_finished(const std::filesystem::path& log_dir, std::int64_t steps);
 
 }  // namespace fourfold::batch

@@ -10,7 +10,7 @@
 ///     kept.json          where they come from
 #pragma once
 
-#include <fourfold/runfile/run_input.hpp>
+#include <fourfold/runfile/run_config.hpp>
 
 #include <filesystem>
 #include <optional>

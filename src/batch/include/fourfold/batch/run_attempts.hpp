@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <fourfold/base/batch_job.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/rank_identity.hpp>
 #include <fourfold/batch/attempt_log.hpp>
 #include <fourfold/telemetry/start_history.hpp>
 

@@ -13,6 +13,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <source_location>
 #include <span>
@@ -191,5 +192,23 @@ std::vector<std::string> all_gather_text(
 /// Copies root's text to all. Blocks.
 std::string broadcast_text(Communicator& communicator, std::string text, int root,
                            std::source_location where = std::source_location::current());
+
+/// A communicator that answers as rank `rank` of `size` and moves nothing between ranks: what comes
+/// from others stays as it was in the buffers, this rank's own part is put where it belongs. For
+/// planning, and for checking layouts of thousands of ranks in one process. With size 1 it is an
+/// exact communicator.
+///
+/// subgroup() (and so Mesh) works for any size; split() cannot know the others' colors.
+/// split() @throws UserError (exit code internal) unless size is 1.
+/// @pre 0 <= rank < size
+std::unique_ptr<Communicator> make_dry_run(int rank, int size, std::string name = "world");
+
+/// For programs whose ranks are threads, or that have none: each of several processes would do all
+/// of the work. Asks the launcher's variables; MPI is not needed.
+/// @param program      for the message: "fourfold verify"
+/// @param environment  reads a variable of the environment; nullptr when it is not set
+/// @throws UserError (config) when a launcher has started this process as one of several
+void require_single_process(const std::string& program,
+                            const std::function<const char*(const char* name)>& environment);
 
 }  // namespace fourfold::comm

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace fourfold::interchange {
@@ -43,5 +44,10 @@ struct HfTokenizer {
 /// @throws UserError: data_corrupt for a tokenizer_config.json that is no JSON object, or a file
 ///   beside that cannot be read
 HfTokenizer hf_tokenizer(data::Tokenizer& tokenizer, std::int64_t context);
+
+/// Whether a SentencePiece model is of the type BPE, by trainer_spec.model_type of its ModelProto
+/// (sentencepiece_model.proto: 1 unigram, which is the default, 2 BPE, 3 word, 4 char). The library
+/// itself does not tell. Text that is no protocol buffer is of none.
+bool is_sentencepiece_bpe(std::string_view model);
 
 }  // namespace fourfold::interchange

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 namespace fourfold::model {
 
@@ -108,5 +109,13 @@ std::int64_t product_parameter_count(const Architecture& config);
 /// 6 N + 6 layers * heads * head_dim * tokens, N = product_parameter_count(): causal attention
 /// counted as half the square, recomputation not counted (the convention of llm.c and Megatron-LM).
 double flops_per_token(const Architecture& config, std::int64_t tokens);
+
+/// Rotation speeds of a head's head_dim / 2 feature pairs in radians per position:
+/// theta^(-2 i / head_dim), changed as rope_scaling says (llama3: the formula of Llama 3.1).
+std::vector<double> rotary_frequencies(const Architecture& config);
+
+/// The table that kernels::rotary reads: row-major [context, head_dim]; row p has the head_dim / 2
+/// cosines of p * frequency, then the sines. Computed in double, rounded once.
+std::vector<float> rotary_table(const Architecture& config);
 
 }  // namespace fourfold::model

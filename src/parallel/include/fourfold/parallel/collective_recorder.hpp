@@ -5,7 +5,6 @@
 #include <fourfold/comm/communicator.hpp>
 #include <fourfold/comm/flight_recorder.hpp>
 #include <fourfold/device/timed_event.hpp>
-#include <fourfold/schedule/collective_facts.hpp>
 #include <fourfold/schedule/timeline.hpp>
 
 #include <cstddef>

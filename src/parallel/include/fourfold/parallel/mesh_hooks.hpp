@@ -7,7 +7,6 @@
 #include <fourfold/model/parallel_hooks.hpp>
 #include <fourfold/parallel/collective_recorder.hpp>
 #include <fourfold/parallel/context_parallel.hpp>
-#include <fourfold/parallel/moved_memory.hpp>
 #include <fourfold/parallel/tensor_parallel.hpp>
 
 #include <memory>

@@ -12,7 +12,7 @@
 #include <fourfold/parallel/action_recorder.hpp>
 #include <fourfold/schedule/schedule.hpp>
 #include <fourfold/schedule/schedule_dependencies.hpp>
-#include <fourfold/schedule/stage_layout.hpp>
+#include <fourfold/schedule/split_layers.hpp>
 
 #include <cstddef>
 #include <cstdint>

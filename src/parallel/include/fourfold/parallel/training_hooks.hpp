@@ -11,12 +11,12 @@
 #include <fourfold/parallel/gradient_compression.hpp>
 #include <fourfold/parallel/gradient_reduction.hpp>
 #include <fourfold/parallel/mesh_hooks.hpp>
-#include <fourfold/parallel/moved_memory.hpp>
 #include <fourfold/parallel/parameter_shard.hpp>
 #include <fourfold/parallel/replica_sums.hpp>
+#include <fourfold/parallel/tensor_parallel.hpp>
 #include <fourfold/parallel/weight_gathering.hpp>
 #include <fourfold/parallel/zero.hpp>
-#include <fourfold/schedule/stage_layout.hpp>
+#include <fourfold/schedule/split_layers.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -8,7 +8,7 @@
 
 #include <fourfold/base/dtype.hpp>
 #include <fourfold/comm/algorithm.hpp>
-#include <fourfold/comm/mesh_shape.hpp>
+#include <fourfold/comm/mesh.hpp>
 #include <fourfold/model/architecture.hpp>
 #include <fourfold/model/recompute.hpp>
 #include <fourfold/parallel/compression.hpp>
@@ -347,5 +347,18 @@ void refuse_changes(std::span<const ConfigChange> changes, std::span<const std::
 /// docs/run-file.md.
 std::string run_file_help();
 std::string run_file_markdown();
+
+/// A small file that a run file names and that changes what the run computes, as it was when it was
+/// read. Token files are none: they stay where they are, and a digest tells whether they have
+/// changed.
+struct RunInput {
+  struct File {
+    std::filesystem::path path;  ///< absolute
+    std::string bytes;
+  };
+  std::string key;          ///< that names it: "mesh.schedule"
+  std::string value;        ///< as it names it
+  std::vector<File> files;  ///< the first is the one that the key takes; the others lie beside it
+};
 
 }  // namespace fourfold::runfile

@@ -5,6 +5,7 @@
 /// member in RunConfig.
 #pragma once
 
+#include <fourfold/base/error.hpp>
 #include <fourfold/runfile/run_config.hpp>
 
 #include <cstdint>
@@ -93,5 +94,12 @@ std::span<const RunTable> run_tables();
 
 /// A value as it is written in TOML: shortest text that reads back to the same bits.
 std::string to_toml(const Value& value);
+
+/// The full names of the keys that are called `name` in their tables, in the order of the run file:
+/// "train.steps" for "steps".
+std::vector<std::string> keys_called(const std::string& name);
+
+/// Of programs that do what a run file says: which of its keys help.
+Remedies run_remedies();
 
 }  // namespace fourfold::runfile

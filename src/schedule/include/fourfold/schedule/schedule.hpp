@@ -137,4 +137,45 @@ Schedule lowered(Schedule compute);
 /// The compute actions alone.
 Schedule without_transfers(Schedule schedule);
 
+/// Proves a lowered schedule right before anything runs it, or names its first defect with rank,
+/// action and reason.
+///
+/// Proven: every micro-batch runs forward and backward once through every virtual stage, in an
+/// order that each rank can keep; every message is sent once from a buffer that still holds it and
+/// received once into a buffer that is free, in the same order at both ends; a slot is never taken
+/// while in use; and the ranks come to the end of their lists under rendezvous (rule 2 of
+/// schedule.hpp), so under any transport.
+///
+/// Knows nothing of how the list was made. Linear in the number of actions.
+/// @param slot_limits  [rank][chunk] slots that there is memory for; empty: as many as it uses
+/// @return nothing when it is right
+std::optional<std::string> check_schedule(const Schedule& schedule,
+                                          const std::vector<std::vector<int>>& slot_limits = {});
+
+// Schedules as text that people write: one line per rank, from the first, with no empty line
+// between them; cells between commas are its compute actions in order. F3 is the forward of
+// micro-batch 3, B3 its backward, I3 and W3 the input and weight halves of it; F3.1 is that of
+// chunk 1. Cells may be empty, so that columns can be steps of time. From # to the end of the line
+// is a comment; `# placement: vee` (or loop, which holds if nothing is said) tells where the
+// chunks lie. Slots, sends and receives follow from that.
+
+/// The text of such a file, or nothing: it is not there, not yours to read, no regular file (a pipe
+/// would block), or larger than any schedule can be.
+std::optional<std::string> schedule_file_text(const std::string& path);
+
+/// Reads, lowers and checks (check_schedule) a schedule. The text is not trusted.
+/// @param file_name      for messages, and the schedule's name
+/// @param stages         of the run (mesh.pp); 0: as many as the text has
+/// @param micro_batches  of a step; 0: as many as the text has
+/// @throws UserError (config) naming mesh.schedule, the file, line and column, and what to do
+Schedule read_schedule_csv(std::string_view text, const std::string& file_name, int stages = 0,
+                           int micro_batches = 0);
+
+/// How every such text of ours begins.
+inline constexpr std::string_view schedule_csv_mark =
+    "# One line per rank. F forward, B backward, I and W its input and weight halves; ";
+
+/// The compute actions as such a text, with comments that say how to read it.
+std::string schedule_csv(const Schedule& schedule);
+
 }  // namespace fourfold::schedule

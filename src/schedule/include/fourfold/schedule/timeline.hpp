@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <fourfold/schedule/collective_facts.hpp>
 #include <fourfold/schedule/schedule.hpp>
 
 #include <cstdint>
@@ -11,6 +10,23 @@
 #include <vector>
 
 namespace fourfold::schedule {
+
+/// A collective, or a message that arrives, as a timeline shows it.
+struct CollectiveFacts {
+  std::string operation;     ///< "all_reduce"
+  std::string communicator;  ///< its name
+  int ranks = 1;
+  std::int64_t bytes = 0;  ///< of a rank's larger buffer
+  double bus_factor = 1;   ///< times bytes: what its link carries whatever the algorithm
+  friend bool operator==(const CollectiveFacts&, const CollectiveFacts&) = default;
+};
+
+/// "all_gather zero, 12.58 MB"
+std::string str(const CollectiveFacts& collective);
+
+/// What each rank's link carried, in GB/s, as `fourfold bench comm` and nccl-tests count it; 0 when
+/// it took no time.
+double bus_gb_s(const CollectiveFacts& collective, double time_s);
 
 /// One action of a step, with its times in seconds since the step began (on any rank: one clock).
 /// Of a send or receive: from when it is posted until the message is complete.

@@ -6,8 +6,8 @@
 /// after one that was killed without a word.
 #pragma once
 
-#include <fourfold/base/batch_job.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/rank_identity.hpp>
 
 #include <cstdint>
 #include <filesystem>

@@ -10,9 +10,14 @@
 /// the byte tokenizer that is bits per byte.
 #pragma once
 
+#include <fourfold/io/event_file.hpp>
+#include <fourfold/io/line_file.hpp>
+
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -157,6 +162,50 @@ class MetricsLog {
   /// the latest step, with sums over pending_steps_ in step_s, data_s and tokens_per_s
   StepRecord pending_;
   std::int64_t pending_steps_ = 0;
+};
+
+// metrics.jsonl: one JSON object per line and record, flushed at once, only ever appended to. Keys
+// are stable; docs/ run-directory.md lists them. A number that is not finite is written as null.
+
+/// Appends each record to metrics.jsonl:
+/// {"event":"start"|"resume"|"step"|"eval"|"checkpoint"|"memory"|"end","time":...,...}.
+class MetricsFile : public MetricSink {
+ public:
+  /// Touches nothing yet: the first record opens the file for appending, so that a start that is
+  /// refused leaves none. A last line that was cut off by a crash is closed first. Every record
+  /// throws UserError (exit code cannot_write) when it cannot be written.
+  explicit MetricsFile(std::filesystem::path file)
+      : file_(std::move(file), "choose another log.dir") {}
+
+  void start(const RunStart& run, double unix_time_s) override;
+  void step(const StepRecord& record, double unix_time_s) override;
+  void evaluation(const EvalRecord& record, double unix_time_s) override;
+  void checkpoint(const CheckpointRecord& record, double unix_time_s) override;
+  void memory(const MemoryRecord& record, double unix_time_s) override;
+  void end(const RunEnd& record, double unix_time_s) override;
+
+ private:
+  io::LineFile file_;
+};
+
+/// The records as TensorBoard curves: train/loss, train/grad_norm, train/lr, validation/loss,
+/// speed/tokens_per_s, speed/step_s, speed/data_s, speed/mfu, memory/device_used_gib. Each start
+/// opens a new event file, and a restart makes TensorBoard forget the steps that are done again.
+/// Numbers are stored as f32.
+/// @throws UserError (exit code cannot_write) from every call that writes
+class TensorBoardFile : public MetricSink {
+ public:
+  explicit TensorBoardFile(std::filesystem::path directory) : directory_(std::move(directory)) {}
+
+  void start(const RunStart& run, double unix_time_s) override;
+  /// @pre start() was called
+  void step(const StepRecord& record, double unix_time_s) override;
+  /// @pre start() was called
+  void evaluation(const EvalRecord& record, double unix_time_s) override;
+
+ private:
+  std::filesystem::path directory_;
+  std::optional<io::EventFile> file_;
 };
 
 }  // namespace fourfold::telemetry

@@ -5,8 +5,10 @@
 /// have a file of such a name there: a run file called config.toml, a trace of another program.
 #pragma once
 
+#include <fourfold/base/rank_identity.hpp>
 #include <fourfold/io/own_file.hpp>
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string_view>
@@ -55,5 +57,20 @@ bool holds_record(const std::filesystem::path& folder);
 /// written is not touched. Local; reads at most 256 KiB of each.
 /// @throws UserError (config) naming every file that is in the way
 void refuse_foreign_files(const std::filesystem::path& log_dir, const OutputsOfRun& outputs);
+
+// Files that grow by a line of JSON per event, {"event":NAME,"time":SECONDS,...}: metrics.jsonl
+// (MetricsFile) and attempts.jsonl (batch::AttemptLog). Other programs write such lines, too: here
+// is what tells them apart.
+
+/// Whether the beginning of a file is of lines of ours: its first line is an event with the keys
+/// that every version has written for it. A full disk, a kill or a crash may have left less: blank
+/// bytes (NULs, too) are passed over, and of a line that was cut, what is left counts.
+bool begins_with_events(std::string_view head);
+
+/// When the job ends, where somebody has moved its end later since it began: the batch script
+/// (slurm/launch.bash) writes RunFiles::job_end() then, "JOB RESTARTS SECONDS".
+/// @param job  whose end: a file of another job, or of another start of it, says nothing
+/// @return seconds since 1970; nothing where there is no such file, or it says something else
+std::optional<std::int64_t> moved_end_of(const BatchJob& job, const std::filesystem::path& log_dir);
 
 }  // namespace fourfold::telemetry

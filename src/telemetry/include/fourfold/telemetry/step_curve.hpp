@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace fourfold::telemetry {
@@ -44,5 +45,14 @@ class StepCurve {
   std::vector<ChartPoint> extremes_;
   std::vector<ChartPoint> medians_;
 };
+
+/// The smallest value that is at least as large as `share` of all finite ones (nearest rank); NaN
+/// without any.
+/// @pre 0 <= share <= 1
+double percentile(std::span<const double> values, double share);
+
+/// For each place the median of the finite values at most `reach` places away: it follows steps at
+/// once and ignores spikes. Places whose own value is not finite stay as they are.
+std::vector<double> running_median(std::span<const double> values, std::size_t reach);
 
 }  // namespace fourfold::telemetry

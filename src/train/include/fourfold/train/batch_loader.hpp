@@ -8,12 +8,13 @@
 #include <fourfold/base/box.hpp>
 #include <fourfold/base/tensor_view.hpp>
 #include <fourfold/comm/mesh.hpp>
-#include <fourfold/data/batch_plan.hpp>
 #include <fourfold/data/dataset.hpp>
+#include <fourfold/data/sample_order.hpp>
 #include <fourfold/device/arena.hpp>
 #include <fourfold/device/buffer.hpp>
 #include <fourfold/device/stream.hpp>
 #include <fourfold/model/stage.hpp>
+#include <fourfold/runfile/run_config.hpp>
 
 #include <array>
 #include <cstdint>
@@ -95,5 +96,12 @@ class BatchLoader {
   std::vector<MicroBatchBuffer> buffers_;
   std::vector<model::Batch> batches_;
 };
+
+/// How a run's token files are cut into samples. The same on all ranks.
+data::TokenDataset::Options dataset_options(const runfile::RunConfig& config,
+                                            data::TokenDataset::Order order);
+
+/// Which samples each rank of a mesh takes.
+data::BatchPlan batch_plan(const runfile::RunConfig& config, const comm::MeshShape& mesh);
 
 }  // namespace fourfold::train

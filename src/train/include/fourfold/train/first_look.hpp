@@ -10,6 +10,7 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 namespace fourfold::train {
 
@@ -37,5 +38,12 @@ void look_alone(const runfile::RunConfig& config, std::span<const std::string> a
 ///         with other weights, or its training data are others; then only a start can say more
 bool look_before_answer(const runfile::RunConfig& config,
                         std::span<const std::string> allowed_changes);
+
+/// What a run reads beside its run file and its token files, where a person has named it: the CSV
+/// file of mesh.schedule, and the files of data.tokenizer with those beside them that an export
+/// reads (not those that the record beside the token files names: they belong to these). Local.
+/// @param effective  of load_run()
+/// @throws UserError as schedule_file_text() and data::open_tokenizer()
+std::vector<runfile::RunInput> run_inputs(const runfile::EffectiveConfig& effective);
 
 }  // namespace fourfold::train

@@ -5,7 +5,7 @@
 #include <fourfold/base/box.hpp>
 #include <fourfold/base/tensor_view.hpp>
 #include <fourfold/device/stream.hpp>
-#include <fourfold/kernels/stochastic_rounding.hpp>
+#include <fourfold/kernels/optimizer.hpp>
 #include <fourfold/parallel/parameter_shard.hpp>
 #include <fourfold/parallel/whole_matrices.hpp>
 #include <fourfold/train/state_tier.hpp>

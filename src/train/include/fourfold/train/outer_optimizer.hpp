@@ -7,8 +7,8 @@
 #include <fourfold/comm/communicator.hpp>
 #include <fourfold/device/arena.hpp>
 #include <fourfold/device/stream.hpp>
-#include <fourfold/parallel/moved_memory.hpp>
 #include <fourfold/parallel/parameter_shard.hpp>
+#include <fourfold/parallel/tensor_parallel.hpp>
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/train/optimizer.hpp>
 #include <fourfold/train/state_tier.hpp>

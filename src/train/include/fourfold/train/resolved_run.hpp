@@ -5,14 +5,14 @@
 #pragma once
 
 #include <fourfold/comm/communicator.hpp>
-#include <fourfold/comm/mesh_shape.hpp>
-#include <fourfold/data/batch_plan.hpp>
+#include <fourfold/comm/mesh.hpp>
+#include <fourfold/data/sample_order.hpp>
 #include <fourfold/parallel/context_parallel.hpp>
 #include <fourfold/parallel/gradient_compression.hpp>
 #include <fourfold/parallel/tensor_parallel.hpp>
 #include <fourfold/parallel/zero.hpp>
 #include <fourfold/runfile/run_config.hpp>
-#include <fourfold/schedule/stage_layout.hpp>
+#include <fourfold/schedule/split_layers.hpp>
 #include <fourfold/train/update_rule.hpp>
 
 #include <string>

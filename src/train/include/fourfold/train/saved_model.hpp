@@ -10,13 +10,17 @@
 #include <fourfold/model/parameters.hpp>
 #include <fourfold/model/stage.hpp>
 #include <fourfold/runfile/run_config.hpp>
-#include <fourfold/train/saved_config.hpp>
 
 #include <cstdint>
 #include <filesystem>
 #include <memory>
 
 namespace fourfold::train {
+
+/// The run file of the training run that saved it, with all defaults. Programs of a login node ask
+/// for it without the libraries that a model needs.
+/// @throws UserError (config) when it cannot be read
+runfile::RunConfig saved_config(const io::Checkpoint& checkpoint);
 
 /// A trained model, read from a checkpoint for evaluation or sampling; any checkpoint opens on any
 /// number of ranks. Every rank holds all weights; the ranks of the cp axis share each sequence, by

@@ -8,8 +8,8 @@
 #include <fourfold/device/stream.hpp>
 #include <fourfold/model/parameters.hpp>
 #include <fourfold/model/stage.hpp>
-#include <fourfold/parallel/moved_memory.hpp>
 #include <fourfold/parallel/pipeline.hpp>
+#include <fourfold/parallel/tensor_parallel.hpp>
 #include <fourfold/parallel/training_hooks.hpp>
 #include <fourfold/train/batch_loader.hpp>
 #include <fourfold/train/evaluator.hpp>
@@ -25,6 +25,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 namespace fourfold::train {
@@ -175,5 +176,19 @@ class StepRunner {
   const device::Event* state_is_read_ = nullptr;
   std::int64_t targets_ = 0;
 };
+
+/// train.cuda_graphs = "auto": micro-batches of a rank with more tokens take so long that their
+/// launches do not count.
+inline constexpr std::int64_t most_tokens_for_graphs = 4096;
+
+struct GraphUse {
+  parallel::GraphsOf graphs = parallel::GraphsOf::none;
+  /// Why none, where train.cuda_graphs = true asks for them; else empty.
+  std::string_view why_not = {};
+};
+
+/// What train.cuda_graphs comes to. The same on all ranks.
+/// @param has_devices  device::has_own_memory
+GraphUse graph_use(const ResolvedRun& run, bool has_devices);
 
 }  // namespace fourfold::train

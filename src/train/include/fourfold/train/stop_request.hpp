@@ -4,7 +4,9 @@
 
 #include <fourfold/comm/communicator.hpp>
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -131,5 +133,28 @@ std::optional<double> deadline_from_environment(double now_unix_s);
 /// usual_warning_s where it is not set.
 /// @throws UserError (exit code config) when it is no number of seconds from 0 to 86400
 double warning_from_environment();
+
+/// The longest of the last N times, in seconds: what the next one may take where they differ.
+template <std::size_t N>
+requires(N >= 2) class LongestOfLast {
+ public:
+  void add(double time_s) noexcept {
+    times_[next_] = time_s;
+    next_ = (next_ + 1) % N;
+  }
+  /// 0: there was none yet. A single one that is far from the others, as where a file system stood
+  /// still in it, counts as `most_times` the next longest, or as `always_s` if that is more.
+  double value(double most_times = 8, double always_s = 5) const noexcept {
+    std::array<double, N> times = times_;
+    std::sort(times.begin(), times.end());
+    const double longest = times[N - 1];
+    const double next = times[N - 2];
+    return next > 0 ? std::min(longest, std::max(most_times * next, always_s)) : longest;
+  }
+
+ private:
+  std::array<double, N> times_{};
+  std::size_t next_ = 0;
+};
 
 }  // namespace fourfold::train

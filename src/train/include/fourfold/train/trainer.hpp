@@ -6,7 +6,6 @@
 #include <fourfold/comm/mesh.hpp>
 #include <fourfold/data/dataset.hpp>
 #include <fourfold/device/arena.hpp>
-#include <fourfold/device/device_memory_watch.hpp>
 #include <fourfold/device/process_memory.hpp>
 #include <fourfold/device/stream.hpp>
 #include <fourfold/io/save_request.hpp>
@@ -15,7 +14,6 @@
 #include <fourfold/train/batch_loader.hpp>
 #include <fourfold/train/data_facts.hpp>
 #include <fourfold/train/evaluator.hpp>
-#include <fourfold/train/longest_of_last.hpp>
 #include <fourfold/train/step_runner.hpp>
 #include <fourfold/train/step_tracer.hpp>
 #include <fourfold/train/stop_request.hpp>

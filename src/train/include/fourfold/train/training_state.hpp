@@ -11,8 +11,8 @@
 #include <fourfold/io/save_request.hpp>
 #include <fourfold/model/parameters.hpp>
 #include <fourfold/parallel/zero.hpp>
-#include <fourfold/runfile/saved_names.hpp>
-#include <fourfold/schedule/stage_layout.hpp>
+#include <fourfold/runfile/model_of_checkpoint.hpp>
+#include <fourfold/schedule/split_layers.hpp>
 #include <fourfold/train/data_facts.hpp>
 #include <fourfold/train/loss_scale.hpp>
 #include <fourfold/train/optimizer.hpp>
