@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "measured_rank.hpp"
 #include "arguments.hpp"
+#include "measured_rank.hpp"
 
 #include <fourfold/base/build_facts.hpp>
 #include <fourfold/comm/mpi_runtime.hpp>

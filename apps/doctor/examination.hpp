@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "arguments.hpp"
 #include "check.hpp"
 #include "directory_check.hpp"
 #include "gpu_facts.hpp"
 #include "placement_checks.hpp"
 #include "records.hpp"
 #include "run_needs.hpp"
-#include "arguments.hpp"
 #include "transport_check.hpp"
 
 #include <fourfold/comm/mpi_runtime.hpp>

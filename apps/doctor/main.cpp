@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "examination.hpp"
 #include "arguments.hpp"
+#include "examination.hpp"
 
 #include <fourfold/comm/mpi_runtime.hpp>
 #include <fourfold/device/device.hpp>

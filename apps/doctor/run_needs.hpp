@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "directory_check.hpp"
 #include "arguments.hpp"
+#include "directory_check.hpp"
 
 #include <fourfold/base/dtype.hpp>
 #include <fourfold/comm/algorithm.hpp>

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "status.hpp"
 
-
 #include <fourfold/base/clock.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/regular_file.hpp>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "arguments.hpp"
 #include "send.hpp"
 #include "submission_check.hpp"
-#include "arguments.hpp"
 
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "threads.hpp"
 #include "start.hpp"
+#include "threads.hpp"
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/device/device.hpp>

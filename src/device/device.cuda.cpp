@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/cuda_check.hpp"
 #include "cuda_check.hpp"
-#include "native_stream.hpp"
 #include "host_bytes.hpp"
+#include "native_stream.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/device/device.hpp>

@@ -3,8 +3,8 @@
 /// @file
 /// The functions of the CUDA driver that Kokkos calls by name, each found when it is called first
 /// (driver_function.hpp says why). Hidden: they are for this library alone.
-#include "native_stream.hpp"
 #include "kokkos_errors.hpp"
+#include "native_stream.hpp"
 
 #include <cuda.h>
 

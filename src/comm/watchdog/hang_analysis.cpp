@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hang_analysis.hpp"
 
-
 #include <fmt/format.h>
 
 #include <algorithm>

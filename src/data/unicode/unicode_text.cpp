@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unicode/unicode_text.hpp"
 
-
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/text.hpp>
 

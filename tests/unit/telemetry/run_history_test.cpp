@@ -115,8 +115,8 @@ TEST_CASE("a curve of few steps has all of them", "[run_history]") {
     const std::size_t begin = place - std::min<std::size_t>(place, 50);
     const std::size_t end = std::min<std::size_t>(place + 51, values.size());
     return percentile_by_sorting({values.begin() + static_cast<std::ptrdiff_t>(begin),
-                       values.begin() + static_cast<std::ptrdiff_t>(end)},
-                      0.5);
+                                  values.begin() + static_cast<std::ptrdiff_t>(end)},
+                                 0.5);
   };
   REQUIRE(points.size() == values.size());
   REQUIRE(smooth.size() == values.size());
