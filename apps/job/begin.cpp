@@ -6,7 +6,7 @@
 
 #include <fourfold/base/clock.hpp>
 #include <fourfold/base/log.hpp>
-#include <fourfold/base/rank_identity.hpp>
+#include <fourfold/base/process_identity.hpp>
 #include <fourfold/base/regular_file.hpp>
 #include <fourfold/batch/chain.hpp>
 #include <fourfold/batch/kept_run.hpp>

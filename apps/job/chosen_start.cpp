@@ -7,7 +7,7 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
-#include <fourfold/base/rank_identity.hpp>
+#include <fourfold/base/process_identity.hpp>
 #include <fourfold/batch/submission.hpp>
 #include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/train/elastic_mesh.hpp>

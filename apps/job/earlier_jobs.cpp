@@ -3,7 +3,7 @@
 
 #include "slurm_answers.hpp"
 
-#include <fourfold/base/rank_identity.hpp>
+#include <fourfold/base/process_identity.hpp>
 #include <fourfold/batch/chain.hpp>
 
 #include <algorithm>

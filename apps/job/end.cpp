@@ -7,7 +7,7 @@
 #include <fourfold/base/clock.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
-#include <fourfold/base/rank_identity.hpp>
+#include <fourfold/base/process_identity.hpp>
 #include <fourfold/batch/chain.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/directory_lease.hpp>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "slurm_answers.hpp"
 
-#include <fourfold/base/rank_identity.hpp>
+#include <fourfold/base/process_identity.hpp>
 #include <fourfold/batch/cluster_facts.hpp>
 #include <fourfold/program/command_output.hpp>
 

@@ -4,7 +4,7 @@
 #include <fourfold/base/fatal_exit.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
-#include <fourfold/base/rank_identity.hpp>
+#include <fourfold/base/process_identity.hpp>
 #include <fourfold/program/run.hpp>
 
 #include <fmt/format.h>

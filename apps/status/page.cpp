@@ -3,7 +3,7 @@
 #include "status.hpp"
 
 #include <fourfold/base/message.hpp>
-#include <fourfold/base/rank_identity.hpp>
+#include <fourfold/base/process_identity.hpp>
 #include <fourfold/base/text.hpp>
 #include <fourfold/telemetry/human_text.hpp>
 

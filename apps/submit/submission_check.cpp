@@ -8,7 +8,7 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
-#include <fourfold/base/rank_identity.hpp>
+#include <fourfold/base/process_identity.hpp>
 #include <fourfold/base/regular_file.hpp>
 #include <fourfold/batch/cluster_facts.hpp>
 #include <fourfold/telemetry/run_files.hpp>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "training.hpp"
 
-#include <fourfold/base/rank_identity.hpp>
+#include <fourfold/base/process_identity.hpp>
 #include <fourfold/comm/mpi_runtime.hpp>
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/telemetry/exit_status.hpp>

@@ -5,7 +5,7 @@
 #include <fourfold/base/clock.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
-#include <fourfold/base/rank_identity.hpp>
+#include <fourfold/base/process_identity.hpp>
 #include <fourfold/base/unique_handle.hpp>
 #include <fourfold/batch/attempt_log.hpp>
 #include <fourfold/batch/chain.hpp>

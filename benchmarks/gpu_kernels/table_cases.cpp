@@ -6,10 +6,10 @@
 #include "operands.hpp"
 
 #include <fourfold/kernels/cast.hpp>
+#include <fourfold/kernels/cross_entropy.hpp>
 #include <fourfold/kernels/embedding.hpp>
 #include <fourfold/kernels/optimizer.hpp>
 #include <fourfold/kernels/reduction.hpp>
-#include <fourfold/kernels/vocabulary_cross_entropy.hpp>
 
 #include <fmt/format.h>
 

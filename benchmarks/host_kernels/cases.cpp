@@ -5,12 +5,12 @@
 #include <fourfold/device/buffer.hpp>
 #include <fourfold/kernels/activation.hpp>
 #include <fourfold/kernels/cast.hpp>
+#include <fourfold/kernels/cross_entropy.hpp>
 #include <fourfold/kernels/dropout.hpp>
 #include <fourfold/kernels/embedding.hpp>
 #include <fourfold/kernels/norm.hpp>
 #include <fourfold/kernels/optimizer.hpp>
 #include <fourfold/kernels/reduction.hpp>
-#include <fourfold/kernels/vocabulary_cross_entropy.hpp>
 
 #include <fmt/format.h>
 

@@ -7,7 +7,7 @@
 #include <limits>
 
 /// @file
-/// What goes when a signal ends this process (base/end_by_signal.hpp): each function takes note of
+/// What goes when a signal ends this process (base/fatal_exit.hpp): each function takes note of
 /// one thing and returns a number, with which keep_at_signal() forgets it. 64 things at once; of
 /// more, and of very long paths, nothing is noted, and who comes next sweeps them. Thread-safe.
 

@@ -7,7 +7,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
-#include <fourfold/base/rank_identity.hpp>
+#include <fourfold/base/process_identity.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/directory_lease.hpp>
 

@@ -8,7 +8,6 @@
 #include <fourfold/io/temporary_name.hpp>
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -89,27 +88,6 @@ void sweep_temporaries_of(const std::filesystem::path& path) {
       remove_tree(folder / name);  // takes room and does no harm if it stays
     }
   }
-}
-
-namespace {
-
-constexpr std::string_view mark = ".tmp-";
-
-}  // namespace
-
-std::filesystem::path temporary_sibling(const std::filesystem::path& path) {
-  return temporary_sibling(path, random_word());
-}
-
-std::filesystem::path temporary_sibling(const std::filesystem::path& path, std::string_view word) {
-  return path.parent_path() / fmt::format(".{}{}{}", path.filename().string(), mark, word);
-}
-
-std::optional<std::string> name_of_temporary(std::string_view name) {
-  const std::size_t at = name.rfind(mark);
-  const bool is_one = at != std::string_view::npos && at > 1 && name.front() == '.' &&
-                      is_random_word(name.substr(at + mark.size()));
-  return is_one ? std::optional(std::string(name.substr(1, at - 1))) : std::nullopt;
 }
 
 }  // namespace fourfold::io

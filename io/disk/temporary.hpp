@@ -15,7 +15,7 @@
 namespace fourfold::io {
 
 /// A file or folder, with all below, that is not whole yet, or is for a moment only: it is removed
-/// when the object ends, and when a signal ends the process (base/end_by_signal.hpp). One that is
+/// when the object ends, and when a signal ends the process (base/fatal_exit.hpp). One that is
 /// locked is known to others as that of a living process; what a killed one has left is not.
 class Temporary {
  public:

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "node_folders.hpp"
+
 #include "disk/file.hpp"
 #include "disk/temporary.hpp"
-#include "fast/node_map.hpp"
 #include "step/directory_names.hpp"
 #include "step/step_folder.hpp"
 

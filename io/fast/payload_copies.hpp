@@ -3,8 +3,8 @@
 #pragma once
 
 #include "disk/file.hpp"
-#include "fast/node_map.hpp"
 #include "format/checkpoint_contents.hpp"
+#include "node_folders.hpp"
 
 #include <fourfold/comm/communicator.hpp>
 #include <fourfold/comm/fail_together.hpp>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "fast/node_map.hpp"
+#include "node_folders.hpp"
 #include "step/checkpoint_read.hpp"
 #include "step/step_folder.hpp"
 

@@ -5,9 +5,6 @@
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
-#include <fourfold/io/hdf5_version.hpp>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -208,16 +205,4 @@ void write_attribute(hid_t object, const char* name, std::string_view text) {
 
 }  // namespace fourfold::io::h5
 
-namespace fourfold::io {
-
-std::string hdf5_version() {
-  const auto guard = h5::lock();
-  unsigned major = 0;
-  unsigned minor = 0;
-  unsigned release = 0;
-  return H5get_libversion(&major, &minor, &release) < 0
-             ? "unknown"
-             : fmt::format("{}.{}.{}", major, minor, release);
-}
-
-}  // namespace fourfold::io
+namespace fourfold::io {}  // namespace fourfold::io

@@ -8,8 +8,8 @@
 
 namespace fourfold::kernels {
 
-/// What activation.cpp asks of a body, host/activation.kokkos.cpp or device/activation.kokkos.cpp,
-/// which instantiates it for each storage.
+/// What activation.cpp asks of activation_host.kokkos.cpp or activation_device.kokkos.cpp, which
+/// instantiates it for each storage.
 template <class T>
 struct ActivationBody {
   static void gelu(const T* x, T* y, std::int64_t elements, device::StreamRef stream);

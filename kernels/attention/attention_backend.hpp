@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What attention.cpp asks of a body: host/attention*.cpp, or device/attention*.cpp. Operands are
+/// What attention.cpp asks of the kernels for hosts or for devices (*_host, *_device). Operands are
 /// those of attention.hpp, and as that asks for them.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace fourfold::kernels {
 
-/// The most features of a head that the bodies of devices take.
+/// The most features of a head that the kernels for devices take.
 inline constexpr std::int64_t most_device_head_dim = 256;
 
 /// attention(), or attention_merge(). There is a query.
@@ -40,11 +40,11 @@ struct AttentionGradients {
 void differentiate_attention_part(const AttentionGradients& with, device::StreamRef stream);
 
 /// attention_backward()
-/// @param delta_BNT  that of `with`, which is yet to be made where the body wants it
+/// @param delta_BNT  that of `with`, which is yet to be made where the kernel wants it
 void differentiate_attention(const AttentionGradients& with, float* delta_BNT,
                              device::StreamRef stream);
 
-/// The body of copy_heads.cpp, of hosts or of devices. There is a row.
+/// copy_heads(). There is a row.
 void copy_head_rows(const HeadRows& rows, ConstHeads from, Heads to, device::StreamRef stream);
 
 }  // namespace fourfold::kernels

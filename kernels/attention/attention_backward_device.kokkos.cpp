@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The backward pass on a device where the vendor's library does not serve (attention_team.hpp):
-/// gradients of queries by a thread for each query, those of keys and values by a thread for each
-/// key, over all query heads of its group.
+/// The backward pass on a device where the vendor's library does not serve
+/// (attention_team_device.hpp): gradients of queries by a thread for each query, those of keys and
+/// values by a thread for each key, over all query heads of its group.
 #include "attention_parts_device.hpp"
 #include "attention_team_device.hpp"
 #include "enqueue.hpp"

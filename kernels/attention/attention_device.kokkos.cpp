@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// The forward pass on a device where the vendor's library does not serve: a thread has one query
-/// (attention_team.hpp), and keeps the running maximum and sum of its softmax.
+/// (attention_team_device.hpp), and keeps the running maximum and sum of its softmax.
 #include "attention_backend.hpp"
 #include "attention_parts_device.hpp"
 #include "attention_team_device.hpp"

@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// Attention by the vendor's library, cuDNN: which calls it serves, which is a matter of the call
-/// and the device alone, and the calls themselves (device/attention.cudnn.cpp; where the build has
-/// no headers of cuDNN no_vendor_attention.cpp; on an emulated device body/emulated). What it does
+/// and the device alone, and the calls themselves (attention.cudnn.cpp; where the build has
+/// no headers of cuDNN no_vendor_attention.cpp; on an emulated device
+/// vendor_attention.emulated.cpp). What it does
 /// not serve the portable body does, and either goes on from what the other has left: both keep the
 /// same lse.
 #pragma once

@@ -3,7 +3,7 @@
 #include "runtime/launch.hpp"
 #include "vectors/for_each_pack.hpp"
 
-#include <fourfold/kernels/gradient_codec.hpp>
+#include <fourfold/kernels/compression.hpp>
 
 #include <Kokkos_Core.hpp>
 

@@ -4,7 +4,7 @@
 #include "vectors/for_each_pack.hpp"
 #include "vectors/lanes.hpp"
 
-#include <fourfold/kernels/gradient_codec.hpp>
+#include <fourfold/kernels/compression.hpp>
 
 #include <Kokkos_Core.hpp>
 

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "cross_entropy_backend.hpp"
 #include "vectors/storage.hpp"
-#include "vocabulary_cross_entropy_backend.hpp"
 
-#include <fourfold/kernels/vocabulary_cross_entropy.hpp>
+#include <fourfold/kernels/cross_entropy.hpp>
 
 #include <limits>
 

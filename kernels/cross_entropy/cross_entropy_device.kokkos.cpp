@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The classifier on a device: a team per row (softmax_row.hpp).
+/// The classifier on a device: a team per row (softmax_row_device.hpp).
+#include "cross_entropy_backend.hpp"
 #include "softmax_row_device.hpp"
 #include "vectors/storage.hpp"
-#include "vocabulary_cross_entropy_backend.hpp"
 
-#include <fourfold/kernels/vocabulary_cross_entropy.hpp>
+#include <fourfold/kernels/cross_entropy.hpp>
 
 #include <cmath>
 

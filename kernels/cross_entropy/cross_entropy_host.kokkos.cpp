@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "cross_entropy_backend.hpp"
 #include "runtime/launch.hpp"
 #include "runtime/scratch.hpp"
 #include "vectors/lanes.hpp"
 #include "vectors/storage.hpp"
 #include "vectors/vector_math.hpp"
-#include "vocabulary_cross_entropy_backend.hpp"
 
-#include <fourfold/kernels/vocabulary_cross_entropy.hpp>
+#include <fourfold/kernels/cross_entropy.hpp>
 
 #include <Kokkos_Core.hpp>
 

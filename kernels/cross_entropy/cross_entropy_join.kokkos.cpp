@@ -4,7 +4,7 @@
 #include "vectors/vector_math.hpp"
 
 #include <fourfold/base/contract.hpp>
-#include <fourfold/kernels/vocabulary_cross_entropy.hpp>
+#include <fourfold/kernels/cross_entropy.hpp>
 
 #include <Kokkos_Core.hpp>
 

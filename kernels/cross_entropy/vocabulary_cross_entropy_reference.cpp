@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vectors/element.hpp"
 
-#include <fourfold/kernels/vocabulary_cross_entropy.hpp>
+#include <fourfold/kernels/cross_entropy.hpp>
 
 #include <algorithm>
 #include <cmath>

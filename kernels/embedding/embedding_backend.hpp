@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What embedding.cpp asks of a body, host/embedding.kokkos.cpp or device/embedding.kokkos.cpp,
-/// which instantiates it for each storage.
+/// What embedding.cpp asks of embedding_host.kokkos.cpp or embedding_device.kokkos.cpp, which
+/// instantiates it for each storage.
 #pragma once
 
 #include <fourfold/device/stream.hpp>

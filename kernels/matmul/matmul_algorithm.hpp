@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What product_choices.hpp is made of: names, the choice from times, and what is known of choices.
+/// What matmul_tuning.hpp is made of: names, the choice from times, and what is known of choices.
 #pragma once
 
 #include "gemm.hpp"

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What the norms of norm.hpp ask of a body: host/norm.kokkos.cpp, or device/norm*.kokkos.cpp. T:
-/// f32, bf16 or f16.
+/// What the norms of norm.hpp ask of norm_host.kokkos.cpp, or of norm*_device.kokkos.cpp. T: f32,
+/// bf16 or f16.
 #pragma once
 
 #include <fourfold/device/stream.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The gradient of a row that a norm of norm_backward.kokkos.cpp has normalised.
+/// The gradient of a row that a norm of norm_backward_device.kokkos.cpp has normalised.
 #pragma once
 
 #include "norm_backend.hpp"

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// How the Kokkos bodies start: functors over raw pointers, one call per row or per block of
-/// elements, enqueued on a stream. Functors must be small (small_functor.hpp), and what a call
+/// elements, enqueued on a stream. Functors must be small (is_small_functor), and what a call
 /// computes must depend on its index only: then results do not depend on the number of threads.
 #pragma once
 

@@ -13,7 +13,7 @@
 #include "runtime/launch.hpp"
 #include "storage.hpp"
 
-#include <fourfold/kernels/write.hpp>
+#include <fourfold/kernels/operands.hpp>
 
 #include <Kokkos_Core.hpp>
 

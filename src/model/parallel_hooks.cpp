@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
-#include <fourfold/kernels/vocabulary_cross_entropy.hpp>
+#include <fourfold/kernels/cross_entropy.hpp>
 #include <fourfold/model/parallel_hooks.hpp>
-#include <fourfold/model/product_observer.hpp>
 
 namespace fourfold::model {
 
@@ -69,22 +68,5 @@ void ParallelHooks::gradients_needed(Part /*part*/, device::StreamRef /*stream*/
 
 void ParallelHooks::gradients_ready(Part /*part*/, Gradients /*state*/,
                                     device::StreamRef /*stream*/) {}
-
-void attend(const AttentionProduct& product, ProductObserver* observer, device::StreamRef stream) {
-  make_observed(observer, product, stream, [&] {
-    const auto attention = product.merges ? kernels::attention_merge : kernels::attention;
-    attention(product.shape, product.q, product.k, product.v, product.out, product.lse_BNT, stream);
-  });
-}
-
-void differentiate_attention_part(const AttentionGradient& product, ProductObserver* observer,
-                                  device::StreamRef stream) {
-  make_observed(observer, product, stream, [&] {
-    kernels::attention_backward_part(product.shape, product.q, product.k, product.v, product.out,
-                                     product.dout, product.lse_BNT, product.delta_BNT, product.dq,
-                                     product.write_dq, product.dk, product.dv, product.write_dkv,
-                                     stream);
-  });
-}
 
 }  // namespace fourfold::model

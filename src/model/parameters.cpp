@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
+#include <fourfold/base/cores.hpp>
 #include <fourfold/base/philox.hpp>
-#include <fourfold/base/rank_identity.hpp>
 #include <fourfold/device/buffer.hpp>
 #include <fourfold/kernels/cast.hpp>
 #include <fourfold/model/parameters.hpp>

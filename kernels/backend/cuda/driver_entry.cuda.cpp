@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// The functions of the CUDA driver that Kokkos calls by name, each found when it is called first
-/// (driver_function.hpp says why). Hidden: they are for this library alone.
+/// (native_stream.hpp says why). Hidden: they are for this library alone.
 #include "kokkos_errors.hpp"
 #include "native_stream.hpp"
 

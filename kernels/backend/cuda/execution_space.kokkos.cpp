@@ -17,7 +17,7 @@ struct Word {
   template <class Place>
   KOKKOS_FUNCTION void operator()(const Place& /*place*/) const {}
 };
-/// Of what this Kokkos makes of a functor, which small_functor.hpp has to know.
+/// Of what this Kokkos makes of a functor, which runtime/launch.hpp has to know.
 template <class Policy>
 constexpr std::size_t beside_functor = sizeof(Kokkos::Impl::ParallelFor<Word, Policy>) -
                                        sizeof(Word);

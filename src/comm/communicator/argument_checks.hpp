@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <numeric>
 #include <span>
-#include <vector>
 
 namespace fourfold::comm {
 
@@ -65,13 +64,5 @@ inline void expect_all_to_all(const Communicator& own, ConstTensorView send,
 inline void expect_message(const Communicator& own, int peer) {
   FOURFOLD_EXPECT(peer >= 0 && peer < own.size() && peer != own.rank());
 }
-
-/// The ranks of `communicator` that have named the same color, by (key, rank). Collective; blocks.
-std::vector<int> members_of_color(Communicator& communicator, int color, int key);
-
-/// The routes, each once, in rounds: of the routes of one round no two have a rank in common, so
-/// one split of a communicator lays lines for all of them. Depends on nothing but the set of
-/// routes.
-std::vector<std::vector<MessageRoute>> disjoint_rounds(std::span<const MessageRoute> routes);
 
 }  // namespace fourfold::comm

@@ -3,6 +3,7 @@
 #include "device_threads.hpp"
 
 #include "communicator/argument_checks.hpp"
+#include "communicator/split.hpp"
 #include "device_reduction.hpp"
 #include "host/message_communicator.hpp"
 

@@ -4,6 +4,7 @@
 
 #include "collectives.hpp"
 #include "communicator/argument_checks.hpp"
+#include "communicator/split.hpp"
 #include "reduction.hpp"
 #include "ring_tree_reduction.hpp"
 #include "shared_window.hpp"

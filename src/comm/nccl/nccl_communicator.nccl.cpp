@@ -4,6 +4,7 @@
 
 #include "check.nccl.hpp"
 #include "communicator/argument_checks.hpp"
+#include "communicator/split.hpp"
 #include "host/message_communicator.hpp"
 
 #include <fourfold/base/contract.hpp>

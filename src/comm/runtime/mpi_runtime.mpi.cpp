@@ -6,9 +6,10 @@
 #include "host/message_communicator.hpp"
 #include "watchdog/launch.hpp"
 
+#include <fourfold/base/cores.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
-#include <fourfold/base/rank_identity.hpp>
+#include <fourfold/base/process_identity.hpp>
 #include <fourfold/comm/mpi_runtime.hpp>
 
 #include <fcntl.h>

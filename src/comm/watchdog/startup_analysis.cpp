@@ -3,7 +3,7 @@
 #include "startup_analysis.hpp"
 
 #include <fourfold/base/message.hpp>
-#include <fourfold/base/rank_identity.hpp>
+#include <fourfold/base/process_identity.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

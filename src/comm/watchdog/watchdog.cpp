@@ -7,7 +7,7 @@
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
-#include <fourfold/base/rank_identity.hpp>
+#include <fourfold/base/process_identity.hpp>
 #include <fourfold/comm/watchdog.hpp>
 
 #include <fmt/format.h>

@@ -35,7 +35,7 @@ void check_device();
 void check_cuda(cudaError_t result, const char* call, std::size_t bytes = 0);
 
 /// What follows "... failed" where the memory of the device of this thread is short, also that of a
-/// library: how much is free, and what the program can do (base/remedies.hpp).
+/// library: how much is free, and what the program can do (base/error.hpp).
 std::string out_of_memory_advice();
 
 /// Of a query: false for "not ready", which is no failure, and which no later call is to tell as

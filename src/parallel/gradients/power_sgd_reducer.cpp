@@ -7,7 +7,7 @@
 #include <fourfold/base/philox.hpp>
 #include <fourfold/device/buffer.hpp>
 #include <fourfold/kernels/cast.hpp>
-#include <fourfold/kernels/gradient_codec.hpp>
+#include <fourfold/kernels/compression.hpp>
 #include <fourfold/kernels/matmul.hpp>
 
 #include <utility>

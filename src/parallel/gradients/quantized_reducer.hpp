@@ -5,7 +5,7 @@
 #include "bucket_reducer.hpp"
 
 #include <fourfold/comm/work.hpp>
-#include <fourfold/kernels/gradient_codec.hpp>
+#include <fourfold/kernels/compression.hpp>
 #include <fourfold/parallel/error_feedback.hpp>
 #include <fourfold/parallel/gradient_reduction.hpp>
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
-#include <fourfold/base/rank_identity.hpp>
+#include <fourfold/base/process_identity.hpp>
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/data/token_record.hpp>
 #include <fourfold/io/fingerprint.hpp>

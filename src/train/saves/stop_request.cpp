@@ -4,7 +4,7 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
-#include <fourfold/base/rank_identity.hpp>
+#include <fourfold/base/process_identity.hpp>
 #include <fourfold/base/standstill.hpp>
 #include <fourfold/base/text.hpp>
 #include <fourfold/io/fence.hpp>

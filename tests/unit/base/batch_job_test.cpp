@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include <fourfold/base/rank_identity.hpp>
+#include <fourfold/base/process_identity.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 

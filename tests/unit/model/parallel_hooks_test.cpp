@@ -7,7 +7,7 @@
 #include "small_models.hpp"
 
 #include <fourfold/base/box.hpp>
-#include <fourfold/kernels/vocabulary_cross_entropy.hpp>
+#include <fourfold/kernels/cross_entropy.hpp>
 #include <fourfold/model/parallel_hooks.hpp>
 #include <fourfold/model/presets.hpp>
 

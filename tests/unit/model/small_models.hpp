@@ -10,7 +10,7 @@
 #include <fourfold/device/arena.hpp>
 #include <fourfold/device/buffer.hpp>
 #include <fourfold/harness/shared_vector.hpp>
-#include <fourfold/kernels/vocabulary_cross_entropy.hpp>
+#include <fourfold/kernels/cross_entropy.hpp>
 #include <fourfold/model/parallel_hooks.hpp>
 #include <fourfold/model/parameters.hpp>
 #include <fourfold/model/presets.hpp>

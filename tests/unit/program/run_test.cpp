@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
-#include <fourfold/base/rank_identity.hpp>
+#include <fourfold/base/process_identity.hpp>
 #include <fourfold/program/run.hpp>
 
 #include <catch2/catch_test_macros.hpp>

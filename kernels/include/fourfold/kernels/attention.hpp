@@ -15,7 +15,7 @@
 
 #include <fourfold/base/dtype.hpp>
 #include <fourfold/device/stream.hpp>
-#include <fourfold/kernels/write.hpp>
+#include <fourfold/kernels/operands.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -121,8 +121,8 @@ void copy_heads(const HeadRows& rows, ConstHeads from, Heads to, device::StreamR
 
 }  // namespace fourfold::kernels
 
-// Plain, serial, obviously right bodies of attention.hpp: same contracts, f64 throughout, one row
-// of scores at a time. Tests compare the fast bodies with these; not for use in a run.
+// The references of all these: plain, serial, obviously right, in f64 throughout, one row of scores
+// at a time; same contracts. Tests compare the fast kernels with them; not for use in a run.
 namespace fourfold::kernels::reference {
 
 void attention(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v, Heads out,
@@ -138,12 +138,6 @@ void attention_backward_part(const AttentionShape& shape, ConstHeads q, ConstHea
                              ConstHeads out, ConstHeads dout, const float* lse_BNT,
                              const float* delta_BNT, Heads dq, Write write_dq, Heads dk, Heads dv,
                              Write write_dkv, device::StreamRef stream);
-
-}  // namespace fourfold::kernels::reference
-
-// The plain, serial, obviously right body of copy_heads.hpp. Tests compare the fast body with it;
-// not for use in a run.
-namespace fourfold::kernels::reference {
 
 void copy_heads(const HeadRows& rows, ConstHeads from, Heads to, device::StreamRef stream);
 

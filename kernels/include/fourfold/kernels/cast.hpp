@@ -4,7 +4,7 @@
 
 #include <fourfold/base/tensor_view.hpp>
 #include <fourfold/device/stream.hpp>
-#include <fourfold/kernels/write.hpp>
+#include <fourfold/kernels/operands.hpp>
 
 namespace fourfold::kernels {
 

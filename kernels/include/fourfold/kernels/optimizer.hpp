@@ -10,7 +10,7 @@
 #include <fourfold/base/philox.hpp>
 #include <fourfold/base/tensor_view.hpp>
 #include <fourfold/device/stream.hpp>
-#include <fourfold/kernels/write.hpp>
+#include <fourfold/kernels/operands.hpp>
 
 #include <cstdint>
 #include <optional>
@@ -107,8 +107,8 @@ void void_scale(ConstTensorView norm, TensorView scale, device::StreamRef stream
 
 }  // namespace fourfold::kernels
 
-// Plain, serial, obviously right bodies of optimizer.hpp, in double: same contracts. Tests compare
-// the fast bodies with them; not for use in a run.
+// The references of all these: plain, serial, obviously right, in double; same contracts. Tests
+// compare the fast kernels with them; not for use in a run.
 namespace fourfold::kernels::reference {
 
 void adam(const AdamStep& step, TensorView master, TensorView exp_avg, TensorView exp_avg_sq,
@@ -120,22 +120,10 @@ void sgd(const SgdStep& step, TensorView master, TensorView momentum_buffer,
 void outer_nesterov(const OuterStep& step, TensorView outer, TensorView velocity, TensorView master,
                     device::StreamRef stream);
 
-}  // namespace fourfold::kernels::reference
-
-// Plain bodies of gradient_scale.hpp: same contracts, on the host. Tests compare the fast bodies
-// with them.
-namespace fourfold::kernels::reference {
-
 void clip_scale(ConstTensorView sum_of_squares, float max_norm, float loss_scale, TensorView norm,
                 TensorView scale, device::StreamRef stream);
 
 void void_scale(ConstTensorView norm, TensorView scale, device::StreamRef stream);
-
-}  // namespace fourfold::kernels::reference
-
-// Plain, serial, obviously right body of stochastic_rounding.hpp: same contract. Tests compare the
-// fast body with it; not for use in a run.
-namespace fourfold::kernels::reference {
 
 /// Of element `i` of the range.
 BFloat16 rounded_stochastically(const StochasticRounding& rounding, std::int64_t i, float value);

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "communicator/argument_checks.hpp"
+#include "communicator/split.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 

@@ -4,7 +4,7 @@
 #include "attention_case.hpp"
 
 #include <fourfold/kernels/attention.hpp>
-#include <fourfold/kernels/write.hpp>
+#include <fourfold/kernels/operands.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>

@@ -3,7 +3,7 @@
 #include "vectors/tensors.hpp"
 
 #include <fourfold/kernels/cast.hpp>
-#include <fourfold/kernels/gradient_codec.hpp>
+#include <fourfold/kernels/compression.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>

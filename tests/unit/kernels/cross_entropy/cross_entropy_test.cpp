@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vectors/tensors.hpp"
 
-#include <fourfold/kernels/vocabulary_cross_entropy.hpp>
+#include <fourfold/kernels/cross_entropy.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>

@@ -3,8 +3,8 @@
 #include "vectors/tensors.hpp"
 
 #include <fourfold/kernels/cast.hpp>
+#include <fourfold/kernels/operands.hpp>
 #include <fourfold/kernels/optimizer.hpp>
-#include <fourfold/kernels/write.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>

@@ -9,7 +9,7 @@
 
 #include <fourfold/base/philox.hpp>
 #include <fourfold/device/buffer.hpp>
-#include <fourfold/kernels/vocabulary_cross_entropy.hpp>
+#include <fourfold/kernels/cross_entropy.hpp>
 
 #include <algorithm>
 #include <cmath>

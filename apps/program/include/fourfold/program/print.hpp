@@ -14,7 +14,7 @@
 namespace fourfold::program {
 
 /// Writes lines, or JSON or TOML, with each character that a terminal obeys shown as an escape
-/// (base/terminal.hpp), whether a terminal reads them or not.
+/// (base/log.hpp), whether a terminal reads them or not.
 /// @throws std::system_error when standard output cannot be written
 void print_text(std::string_view lines);
 

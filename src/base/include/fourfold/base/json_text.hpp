@@ -125,7 +125,7 @@ bool is_json_of_numbers(std::string_view text) {
 }
 
 /// The value that `text` holds; "discarded" when it is no JSON, is nested too deep (see
-/// json_depth.hpp) or has a number that no double holds.
+/// is_json_too_deep()) or has a number that no double holds.
 /// @param look  the library's callback, which sees keys and values as they come
 template <class Json>
 Json json_if_any(std::string_view text, const typename Json::parser_callback_t& look = nullptr) {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <fourfold/base/error.hpp>
-#include <fourfold/base/rank_identity.hpp>
+#include <fourfold/base/process_identity.hpp>
 #include <fourfold/batch/attempt_log.hpp>
 #include <fourfold/telemetry/start_history.hpp>
 

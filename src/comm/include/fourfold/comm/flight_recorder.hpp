@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// What a rank has done with its communicators lately, and what it waits for now: written by the
-/// rank, read by a thread that watches it (watch.hpp).
+/// rank, read by a thread that watches it (watchdog.hpp).
 #pragma once
 
 #include <array>

@@ -17,7 +17,7 @@ namespace fourfold::comm {
 
 /// The axes of the mesh, slowest first: neighbours on tp are neighbours in rank, so they share a
 /// node. Whoever does the same for each axis walks all_axes; a new one is a member here, of
-/// MeshShape and of MeshCoordinate, and a row of the table in mesh_shape.cpp.
+/// MeshShape and of MeshCoordinate, and a row of the table in mesh.cpp.
 enum class Axis : std::uint8_t { pp, dp, cp, tp };
 inline constexpr std::array all_axes{Axis::pp, Axis::dp, Axis::cp, Axis::tp};
 inline constexpr std::size_t axis_count = all_axes.size();

@@ -59,7 +59,7 @@ class MpiRuntime {
   /// @throws UserError (config) on all ranks, naming two builds and their nodes
   void require_one_build(const std::string& build) const;
 
-  /// Watches this rank, and with it all, until the runtime ends (watch.hpp). Collective.
+  /// Watches this rank, and with it all, until the runtime ends (watchdog.hpp). Collective.
   void watch(WatchdogOptions options);
 
   /// Ends all ranks with `code`, from any state, 0.3 s after the call: a launcher still forwards

@@ -3,7 +3,7 @@
 /// @file
 /// A pipeline schedule as data: for every rank the list of what it does in one step. Pure values;
 /// nothing here knows memory, communicators or time. One executor runs such a list, one checker
-/// proves it (schedule_check.hpp), one simulator prices it (fourfold/plan/simulate.hpp).
+/// proves it (below), one simulator prices it (fourfold/plan/simulate.hpp).
 ///
 /// The model is cut into stages * chunks virtual stages, numbered along the forward pass. Each rank
 /// holds `chunks` of them, numbered along the forward pass too.

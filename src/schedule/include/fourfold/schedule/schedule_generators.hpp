@@ -4,7 +4,7 @@
 /// The schedules that have a name. Pure functions: every rank computes all lists, and they agree.
 /// p stages, m micro-batches, v chunks; T_F, T_B, T_W: time of forward, backward-input and
 /// backward-weight of one micro-batch on one rank (all its chunks); M: activations of one
-/// micro-batch on one rank. Closed forms are in fourfold/plan/closed_forms.hpp.
+/// micro-batch on one rank. Closed forms are in fourfold/plan/simulate.hpp.
 ///
 ///   naive        one micro-batch at a time: bubble m (p-1) (T_F+T_B+T_W), peak M
 ///   gpipe        all forward, then all backward (Huang et al. 2019): bubble (p-1)(T_F+T_B+T_W),

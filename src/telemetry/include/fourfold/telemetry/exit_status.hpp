@@ -7,7 +7,7 @@
 #pragma once
 
 #include <fourfold/base/error.hpp>
-#include <fourfold/base/rank_identity.hpp>
+#include <fourfold/base/process_identity.hpp>
 
 #include <cstdint>
 #include <filesystem>

@@ -5,7 +5,7 @@
 /// have a file of such a name there: a run file called config.toml, a trace of another program.
 #pragma once
 
-#include <fourfold/base/rank_identity.hpp>
+#include <fourfold/base/process_identity.hpp>
 #include <fourfold/io/own_file.hpp>
 
 #include <cstdint>

@@ -16,7 +16,7 @@
 namespace fourfold::train {
 
 /// train.product_choices: a file that keeps which way a device's library makes each product fastest
-/// (kernels/product_choices.hpp). Without the key, and where there is one way each, this does
+/// (kernels/matmul_tuning.hpp). Without the key, and where there is one way each, this does
 /// nothing; the latter is said. Collective.
 class ProductChoicesFile {
  public:

@@ -8,8 +8,8 @@
 #include <fourfold/base/box.hpp>
 #include <fourfold/base/tensor_view.hpp>
 #include <fourfold/device/stream.hpp>
+#include <fourfold/kernels/operands.hpp>
 #include <fourfold/kernels/optimizer.hpp>
-#include <fourfold/kernels/write.hpp>
 #include <fourfold/model/parameter_table.hpp>
 #include <fourfold/parallel/whole_matrices.hpp>
 #include <fourfold/runfile/run_config.hpp>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What vocabulary_cross_entropy.cpp asks of a body, that of hosts or of devices, which
-/// instantiates it for each storage.
+/// What cross_entropy.cpp and vocabulary_cross_entropy.cpp ask of the kernels for hosts or for
+/// devices, which instantiate it for each storage.
 #pragma once
 
 #include <fourfold/device/stream.hpp>
@@ -40,7 +40,6 @@ struct LossPartGradient {
 template <class T>
 void cross_entropy_part_gradient_rows(const LossPartGradient<T>& with, device::StreamRef stream);
 
-/// What a body of cross_entropy.cpp works on.
 template <class T>
 struct LossOperands {
   const T* logits_TV;
@@ -53,7 +52,7 @@ struct LossOperands {
   float gradient_scale;
 };
 
-/// The body, of hosts or of devices, which instantiates it for each storage.
+/// cross_entropy_forward_backward(), or cross_entropy()
 template <class T, bool with_gradient>
 void cross_entropy_rows(const LossOperands<T>& with, device::StreamRef stream);
 

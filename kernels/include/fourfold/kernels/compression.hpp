@@ -1,18 +1,21 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Gradients in fewer bits for the wire. What a code leaves out is kept and added to what is coded
-/// next (error feedback: Seide et al. 2014; Karimireddy et al. 2019), so that it is late, not lost.
-/// Stream-ordered; each block depends on its own elements only, so the same bits every time.
+/// Gradients in fewer bytes for the wire: in fewer bits, or as thin factors. Stream-ordered; the
+/// same bits every time.
 #pragma once
 
 #include <fourfold/base/tensor_view.hpp>
 #include <fourfold/device/stream.hpp>
-#include <fourfold/kernels/write.hpp>
+#include <fourfold/kernels/operands.hpp>
 
 #include <cstdint>
 
 namespace fourfold::kernels {
+
+// Fewer bits. What a code leaves out is kept and added to what is coded next (error feedback: Seide
+// et al. 2014; Karimireddy et al. 2019), so that it is late, not lost. Each block depends on its
+// own elements only.
 
 enum class GradientCodec : std::uint8_t {
   bf16,  ///< the upper half of each f32, rounded to nearest even
@@ -65,8 +68,8 @@ void replace_zero_rows(ConstTensorView other_RM, TensorView x_RM, device::Stream
 
 }  // namespace fourfold::kernels
 
-// Plain, serial bodies of gradient_codec.hpp: same contracts. Tests compare the fast bodies with
-// them; not for use in a run.
+// The references of all these: plain, serial, obviously right, low-rank products in double; same
+// contracts. Tests compare the fast kernels with them; not for use in a run.
 namespace fourfold::kernels::reference {
 
 void encode(GradientCodec codec, ConstTensorView gradient, ConstTensorView error, float error_scale,
@@ -74,12 +77,6 @@ void encode(GradientCodec codec, ConstTensorView gradient, ConstTensorView error
 
 void decode(GradientCodec codec, ConstTensorView payload, TensorView gradient, Write write,
             device::StreamRef stream);
-
-}  // namespace fourfold::kernels::reference
-
-// Plain, serial bodies of low_rank.hpp, in double: same contracts. Tests compare the fast bodies
-// with them; not for use in a run.
-namespace fourfold::kernels::reference {
 
 void orthonormalise_rows(TensorView x_RN, device::StreamRef stream);
 
