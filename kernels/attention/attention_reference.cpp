@@ -84,22 +84,21 @@ void attention(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHea
     for (std::int64_t n = 0; n < shape.heads; ++n) {
       const std::int64_t kv = n / (shape.heads / shape.kv_heads);
       for (std::int64_t t = 0; t < shape.query_tokens; ++t) {
-        const std::size_t keys = visible_keys(shape, t);
+        const std::int64_t keys = visible_keys(shape, t);
         double maximum = -std::numeric_limits<double>::infinity();
-        for (std::size_t j = 0; j < keys; ++j) {
-          score[j] = static_cast<double>(shape.scale) *
-                     dot(shape, q, t, n, k, static_cast<std::int64_t>(j), kv, b);
+        for (std::int64_t j = 0; j < keys; ++j) {
+          score[j] = shape.scale * dot(shape, q, t, n, k, j, kv, b);
           maximum = std::max(maximum, score[j]);
         }
         double denominator = 0;
-        for (std::size_t j = 0; j < keys; ++j) {
+        for (std::int64_t j = 0; j < keys; ++j) {
           score[j] = std::exp(score[j] - maximum);
           denominator += score[j];
         }
         for (std::int64_t h = 0; h < shape.head_dim; ++h) {
           double sum = 0;
-          for (std::size_t j = 0; j < keys; ++j) {
-            sum += score[j] * at(shape, v, b, static_cast<std::int64_t>(j), kv, h);
+          for (std::int64_t j = 0; j < keys; ++j) {
+            sum += score[j] * at(shape, v, b, j, kv, h);
           }
           put(shape, out, b, t, n, h, keys == 0 ? 0.0 : sum / denominator);
         }
@@ -168,8 +167,7 @@ void attention_backward_part(const AttentionShape& shape, ConstHeads q, ConstHea
           const double delta = delta_BNT[row];
           std::fill(dq_H.begin(), dq_H.end(), 0.0);
           for (std::int64_t j = 0; j < visible_keys(shape, t); ++j) {
-            const double p = std::exp(scale * dot(shape, q, t, n, k, j, kv, b) -
-                                      static_cast<double>(lse_BNT[row]));
+            const double p = std::exp(scale * dot(shape, q, t, n, k, j, kv, b) - lse_BNT[row]);
             const double ds = scale * p * (dot(shape, dout, t, n, v, j, kv, b) - delta);
             for (std::int64_t h = 0; h < shape.head_dim; ++h) {
               dq_H[h] += ds * at(shape, k, b, j, kv, h);

@@ -15,8 +15,7 @@ void cast(ConstTensorView source, TensorView target, device::StreamRef /*stream*
 void add_scaled(ConstTensorView x, float factor, ConstTensorView y, TensorView out,
                 device::StreamRef /*stream*/) {
   for (std::int64_t i = 0; i < out.elements(); ++i) {
-    const double scaled = static_cast<double>(factor) * static_cast<double>(y.as<float>()[i]);
-    out.as<float>()[i] = static_cast<float>(static_cast<double>(x.as<float>()[i]) + scaled);
+    write_element(out, i, read_element(x, i) + factor * read_element(y, i));
   }
 }
 

@@ -1,6 +1,8 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include <fourfold/kernels/compression.hpp>
+#include "vectors/element.hpp"
+
+#include <fourfold/kernels/gradient_codec.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -23,8 +25,7 @@ double dot(const Row& a, const Row& b) {
 double product_at(ConstTensorView a_RN, ConstTensorView b_RM, std::int64_t n, std::int64_t m) {
   double sum = 0;
   for (std::int64_t r = 0; r < a_RN.dim(0); ++r) {
-    sum += static_cast<double>(a_RN.as<float>()[r * a_RN.dim(1) + n]) *
-           static_cast<double>(b_RM.as<float>()[r * b_RM.dim(1) + m]);
+    sum += read_element(a_RN, r * a_RN.dim(1) + n) * read_element(b_RM, r * b_RM.dim(1) + m);
   }
   return sum;
 }
@@ -34,7 +35,7 @@ double product_at(ConstTensorView a_RN, ConstTensorView b_RM, std::int64_t n, st
 void orthonormalise_rows(TensorView x_RN, device::StreamRef /*stream*/) {
   std::vector<Row> done;
   for (std::int64_t r = 0; r < x_RN.dim(0); ++r) {
-    float* const memory = x_RN.as<float>() + r * x_RN.dim(1);
+    const float* const memory = x_RN.as<float>() + r * x_RN.dim(1);
     Row row(memory, memory + x_RN.dim(1));
     const double before = dot(row, row);
     for (int pass = 0; pass < 2; ++pass) {
@@ -49,7 +50,7 @@ void orthonormalise_rows(TensorView x_RN, device::StreamRef /*stream*/) {
     const double factor = after <= 1e-12 * before ? 0.0 : 1.0 / std::sqrt(after);
     for (std::size_t i = 0; i < row.size(); ++i) {
       row[i] *= factor;
-      memory[i] = static_cast<float>(row[i]);
+      write_element(x_RN, r * x_RN.dim(1) + i, row[i]);
     }
     done.push_back(std::move(row));
   }
@@ -59,7 +60,7 @@ void low_rank_product(ConstTensorView a_RN, ConstTensorView b_RM, TensorView y_N
                       device::StreamRef /*stream*/) {
   for (std::int64_t n = 0; n < y_NM.dim(0); ++n) {
     for (std::int64_t m = 0; m < y_NM.dim(1); ++m) {
-      y_NM.as<float>()[n * y_NM.dim(1) + m] = static_cast<float>(product_at(a_RN, b_RM, n, m));
+      write_element(y_NM, n * y_NM.dim(1) + m, product_at(a_RN, b_RM, n, m));
     }
   }
 }
@@ -68,9 +69,8 @@ void low_rank_remainder(ConstTensorView a_RN, ConstTensorView b_RM, float factor
                         device::StreamRef /*stream*/) {
   for (std::int64_t n = 0; n < y_NM.dim(0); ++n) {
     for (std::int64_t m = 0; m < y_NM.dim(1); ++m) {
-      float& y = y_NM.as<float>()[n * y_NM.dim(1) + m];
-      y = static_cast<float>(static_cast<double>(factor) *
-                             (static_cast<double>(y) - product_at(a_RN, b_RM, n, m)));
+      const std::int64_t at = n * y_NM.dim(1) + m;
+      write_element(y_NM, at, factor * (read_element(y_NM, at) - product_at(a_RN, b_RM, n, m)));
     }
   }
 }

@@ -56,7 +56,7 @@ void cross_entropy(ConstTensorView logits_TV, ConstTensorView target_T, TensorVi
       loss = log_sum_exp(logits_TV, t, vocabulary) -
              read_element(logits_TV, t * logits_TV.dim(1) + target);
     }
-    loss_T.as<float>()[t] = static_cast<float>(loss);
+    write_element(loss_T, t, loss);
   }
 }
 

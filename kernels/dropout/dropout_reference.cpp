@@ -12,7 +12,7 @@ namespace {
 double masked(const DropoutSite& site, double x, std::int64_t sample, std::int32_t position,
               std::int64_t feature) {
   const bool kept = keeps(dropout_word(site, sample, position, feature), site.probability);
-  return kept ? x / (1.0 - static_cast<double>(site.probability)) : 0.0;
+  return kept ? x / (1.0 - site.probability) : 0.0;
 }
 
 }  // namespace

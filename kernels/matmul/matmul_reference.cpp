@@ -6,13 +6,6 @@
 #include <fourfold/kernels/matmul.hpp>
 
 namespace fourfold::kernels::reference {
-namespace {
-
-double at(ConstTensorView view, std::int64_t index) {
-  return read_element(view.data(), view.dtype(), index);
-}
-
-}  // namespace
 
 void linear(ConstTensorView x_TI, ConstTensorView w_OI, ConstTensorView bias_O, TensorView y_TO,
             device::StreamRef stream) {
@@ -24,11 +17,11 @@ void linear_tile(ConstTensorView x_TI, ConstTensorView w_OI, ConstTensorView bia
   const std::int64_t inputs = x_TI.dim(1);
   for (std::int64_t t = 0; t < x_TI.dim(0); ++t) {
     for (std::int64_t o = 0; o < w_OI.dim(0); ++o) {
-      double sum = bias_O ? at(bias_O, o) : 0.0;
+      double sum = bias_O ? read_element(bias_O, o) : 0.0;
       for (std::int64_t i = 0; i < inputs; ++i) {
-        sum += at(x_TI, t * inputs + i) * at(w_OI, o * inputs + i);
+        sum += read_element(x_TI, t * inputs + i) * read_element(w_OI, o * inputs + i);
       }
-      write_element(y_TY.data(), y_TY.dtype(), t * y_TY.dim(1) + first + o, sum);
+      write_element(y_TY, t * y_TY.dim(1) + first + o, sum);
     }
   }
 }
@@ -49,11 +42,12 @@ void linear_tile_backward_input(ConstTensorView dy_TY, std::int64_t first, Const
   const std::int64_t inputs = w_OI.dim(1);
   for (std::int64_t t = 0; t < dy_TY.dim(0); ++t) {
     for (std::int64_t i = 0; i < inputs; ++i) {
-      double sum = write == Write::accumulate ? at(dx_TI, t * inputs + i) : 0.0;
+      double sum = write == Write::accumulate ? read_element(dx_TI, t * inputs + i) : 0.0;
       for (std::int64_t o = 0; o < w_OI.dim(0); ++o) {
-        sum += at(dy_TY, t * dy_TY.dim(1) + first + o) * at(w_OI, o * inputs + i);
+        sum +=
+            read_element(dy_TY, t * dy_TY.dim(1) + first + o) * read_element(w_OI, o * inputs + i);
       }
-      write_element(dx_TI.data(), dx_TI.dtype(), t * inputs + i, sum);
+      write_element(dx_TI, t * inputs + i, sum);
     }
   }
 }
@@ -75,22 +69,22 @@ void linear_tile_backward_weight(ConstTensorView x_TI, ConstTensorView dy_TY, st
   const std::int64_t inputs = x_TI.dim(1);
   const std::int64_t tokens = x_TI.dim(0);
   const auto dy = [&](std::int64_t t, std::int64_t o) {
-    return at(dy_TY, t * dy_TY.dim(1) + first + o);
+    return read_element(dy_TY, t * dy_TY.dim(1) + first + o);
   };
   for (std::int64_t o = 0; o < dw_OI.dim(0); ++o) {
     for (std::int64_t i = 0; i < inputs; ++i) {
-      double sum = at(dw_OI, o * inputs + i);
+      double sum = read_element(dw_OI, o * inputs + i);
       for (std::int64_t t = 0; t < tokens; ++t) {
-        sum += dy(t, o) * at(x_TI, t * inputs + i);
+        sum += dy(t, o) * read_element(x_TI, t * inputs + i);
       }
-      write_element(dw_OI.data(), dw_OI.dtype(), o * inputs + i, sum);
+      write_element(dw_OI, o * inputs + i, sum);
     }
     if (dbias_O) {
-      double sum = at(dbias_O, o);
+      double sum = read_element(dbias_O, o);
       for (std::int64_t t = 0; t < tokens; ++t) {
         sum += dy(t, o);
       }
-      write_element(dbias_O.data(), dbias_O.dtype(), o, sum);
+      write_element(dbias_O, o, sum);
     }
   }
 }

@@ -10,25 +10,32 @@
 namespace fourfold::kernels::reference {
 namespace {
 
+/// Mean of term(d) over [0, count).
+template <class Term>
+double mean_over(std::int64_t count, const Term& term) {
+  double sum = 0;
+  for (std::int64_t d = 0; d < count; ++d) {
+    sum += term(d);
+  }
+  return sum / static_cast<double>(count);
+}
+
 /// dx_d += rstd * (g_d - mean(g) - xhat_d * mean(g * xhat)), the gradient through a normalised row;
 /// an rms_norm has no mean(g) term.
 void add_row_gradient(ConstTensorView dy_TD, ConstTensorView x_TD, ConstTensorView weight_D,
                       std::int64_t t, double mean, double rstd, bool centred, TensorView dx_TD) {
   const std::int64_t features = x_TD.dim(1);
-  double sum_g = 0;
-  double sum_g_xhat = 0;
-  for (std::int64_t d = 0; d < features; ++d) {
-    const double g = read_element(dy_TD, t * features + d) * read_element(weight_D, d);
-    sum_g += g;
-    sum_g_xhat += g * (read_element(x_TD, t * features + d) - mean) * rstd;
-  }
-  const double mean_g = centred ? sum_g / static_cast<double>(features) : 0.0;
-  const double mean_g_xhat = sum_g_xhat / static_cast<double>(features);
+  const auto g = [&](std::int64_t d) {
+    return read_element(dy_TD, t * features + d) * read_element(weight_D, d);
+  };
+  const double mean_g = centred ? mean_over(features, g) : 0.0;
+  const double mean_g_xhat = mean_over(features, [&](std::int64_t d) {
+    return g(d) * (read_element(x_TD, t * features + d) - mean) * rstd;
+  });
   for (std::int64_t d = 0; d < features; ++d) {
     const std::int64_t at = t * features + d;
-    const double g = read_element(dy_TD, at) * read_element(weight_D, d);
     const double xhat = (read_element(x_TD, at) - mean) * rstd;
-    write_element(dx_TD, at, read_element(dx_TD, at) + rstd * (g - mean_g - xhat * mean_g_xhat));
+    write_element(dx_TD, at, read_element(dx_TD, at) + rstd * (g(d) - mean_g - xhat * mean_g_xhat));
   }
 }
 
@@ -39,24 +46,17 @@ void layer_norm(ConstTensorView x_TD, ConstTensorView weight_D, ConstTensorView 
                 device::StreamRef /*stream*/) {
   const std::int64_t features = x_TD.dim(1);
   for (std::int64_t t = 0; t < x_TD.dim(0); ++t) {
-    double mean = 0;
-    for (std::int64_t d = 0; d < features; ++d) {
-      mean += read_element(x_TD, t * features + d);
-    }
-    mean /= static_cast<double>(features);
-    double variance = 0;
-    for (std::int64_t d = 0; d < features; ++d) {
-      variance += std::pow(read_element(x_TD, t * features + d) - mean, 2);
-    }
-    variance /= static_cast<double>(features);
+    const auto x = [&](std::int64_t d) { return read_element(x_TD, t * features + d); };
+    const double mean = mean_over(features, x);
+    const double variance =
+        mean_over(features, [&](std::int64_t d) { return std::pow(x(d) - mean, 2); });
     const double rstd = 1.0 / std::sqrt(variance + epsilon);
     for (std::int64_t d = 0; d < features; ++d) {
-      const double xhat = (read_element(x_TD, t * features + d) - mean) * rstd;
       write_element(y_TD, t * features + d,
-                    xhat * read_element(weight_D, d) + read_element(bias_D, d));
+                    (x(d) - mean) * rstd * read_element(weight_D, d) + read_element(bias_D, d));
     }
-    mean_T.as<float>()[t] = static_cast<float>(mean);
-    rstd_T.as<float>()[t] = static_cast<float>(rstd);
+    write_element(mean_T, t, mean);
+    write_element(rstd_T, t, rstd);
   }
 }
 
@@ -93,17 +93,14 @@ void rms_norm(ConstTensorView x_TD, ConstTensorView weight_D, TensorView y_TD, T
               float epsilon, device::StreamRef /*stream*/) {
   const std::int64_t features = x_TD.dim(1);
   for (std::int64_t t = 0; t < x_TD.dim(0); ++t) {
-    double mean_square = 0;
-    for (std::int64_t d = 0; d < features; ++d) {
-      mean_square += std::pow(read_element(x_TD, t * features + d), 2);
-    }
-    mean_square /= static_cast<double>(features);
+    const auto x = [&](std::int64_t d) { return read_element(x_TD, t * features + d); };
+    const double mean_square =
+        mean_over(features, [&](std::int64_t d) { return std::pow(x(d), 2); });
     const double rstd = 1.0 / std::sqrt(mean_square + epsilon);
     for (std::int64_t d = 0; d < features; ++d) {
-      write_element(y_TD, t * features + d,
-                    read_element(x_TD, t * features + d) * rstd * read_element(weight_D, d));
+      write_element(y_TD, t * features + d, x(d) * rstd * read_element(weight_D, d));
     }
-    rstd_T.as<float>()[t] = static_cast<float>(rstd);
+    write_element(rstd_T, t, rstd);
   }
 }
 

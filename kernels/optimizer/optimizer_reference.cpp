@@ -20,16 +20,16 @@ bool left_out(const float* scale) {
 }
 
 double scaled_gradient(ConstTensorView gradient, std::int64_t index, const float* scale) {
-  const double factor = scale != nullptr ? static_cast<double>(*scale) : 1.0;
-  return static_cast<double>(gradient.as<float>()[index]) * factor;
+  const double factor = scale != nullptr ? *scale : 1.0;
+  return read_element(gradient, index) * factor;
 }
 
 void set_parameter(TensorView master, TensorView weight, std::int64_t index, double value,
                    const std::optional<StochasticRounding>& rounding) {
-  master.as<float>()[index] = static_cast<float>(value);
+  float& p = master.as<float>()[index];
+  p = static_cast<float>(value);
   if (weight && rounding) {
-    weight.as<BFloat16>()[index] =
-        rounded_stochastically(*rounding, index, static_cast<float>(value));
+    weight.as<BFloat16>()[index] = rounded_stochastically(*rounding, index, p);
   } else if (weight) {
     write_element(weight, index, value);
   }
@@ -44,26 +44,23 @@ void adam(const AdamStep& step, TensorView master, TensorView exp_avg, TensorVie
   }
   const double lr = step.lr;
   const double decay = step.weight_decay;
-  const double correction1 = 1.0 - std::pow(step.beta1, static_cast<double>(step.step));
-  const double correction2 = 1.0 - std::pow(step.beta2, static_cast<double>(step.step));
+  const double correction1 = 1.0 - std::pow(step.beta1, step.step);
+  const double correction2 = 1.0 - std::pow(step.beta2, step.step);
   for (std::int64_t i = 0; i < master.elements(); ++i) {
-    double p = master.as<float>()[i];
+    double p = read_element(master, i);
     double g = scaled_gradient(gradient, i, step.gradient_scale);
     if (step.decoupled) {
       p -= lr * decay * p;
     } else {
       g += decay * p;
     }
-    const double m =
-        step.beta1 * static_cast<double>(exp_avg.as<float>()[i]) + (1.0 - step.beta1) * g;
-    const double v =
-        step.beta2 * static_cast<double>(exp_avg_sq.as<float>()[i]) + (1.0 - step.beta2) * g * g;
-    exp_avg.as<float>()[i] = static_cast<float>(m);
-    exp_avg_sq.as<float>()[i] = static_cast<float>(v);
+    const double m = step.beta1 * read_element(exp_avg, i) + (1.0 - step.beta1) * g;
+    const double v = step.beta2 * read_element(exp_avg_sq, i) + (1.0 - step.beta2) * g * g;
+    write_element(exp_avg, i, m);
+    write_element(exp_avg_sq, i, v);
     const double m_hat = m / correction1;
     const double v_hat = v / correction2;
-    set_parameter(master, weight, i,
-                  p - lr * m_hat / (std::sqrt(v_hat) + static_cast<double>(step.epsilon)),
+    set_parameter(master, weight, i, p - lr * m_hat / (std::sqrt(v_hat) + step.epsilon),
                   step.stochastic_rounding);
   }
 }
@@ -74,17 +71,13 @@ void sgd(const SgdStep& step, TensorView master, TensorView momentum_buffer,
     return;
   }
   for (std::int64_t i = 0; i < master.elements(); ++i) {
-    const double p = master.as<float>()[i];
-    const double g = scaled_gradient(gradient, i, step.gradient_scale) +
-                     static_cast<double>(step.weight_decay) * p;
-    double buffer = g;
+    const double p = read_element(master, i);
+    double buffer = scaled_gradient(gradient, i, step.gradient_scale) + step.weight_decay * p;
     if (momentum_buffer) {
-      buffer +=
-          static_cast<double>(step.momentum) * static_cast<double>(momentum_buffer.as<float>()[i]);
-      momentum_buffer.as<float>()[i] = static_cast<float>(buffer);
+      buffer += step.momentum * read_element(momentum_buffer, i);
+      write_element(momentum_buffer, i, buffer);
     }
-    set_parameter(master, weight, i, p - static_cast<double>(step.lr) * buffer,
-                  step.stochastic_rounding);
+    set_parameter(master, weight, i, p - step.lr * buffer, step.stochastic_rounding);
   }
 }
 
@@ -93,26 +86,25 @@ void outer_nesterov(const OuterStep& step, TensorView outer, TensorView velocity
   const double lr = step.lr;
   const double momentum = step.momentum;
   for (std::int64_t i = 0; i < master.elements(); ++i) {
-    const double before = outer.as<float>()[i];
-    const double delta = before - static_cast<double>(master.as<float>()[i]);
-    const double v = momentum * static_cast<double>(velocity.as<float>()[i]) + delta;
-    velocity.as<float>()[i] = static_cast<float>(v);
-    outer.as<float>()[i] = static_cast<float>(before - lr * (delta + momentum * v));
-    master.as<float>()[i] = outer.as<float>()[i];
+    const double before = read_element(outer, i);
+    const double delta = before - read_element(master, i);
+    const double v = momentum * read_element(velocity, i) + delta;
+    write_element(velocity, i, v);
+    write_element(outer, i, before - lr * (delta + momentum * v));
+    write_element(master, i, read_element(outer, i));
   }
 }
 
 void clip_scale(ConstTensorView sum_of_squares, float max_norm, float loss_scale, TensorView norm,
                 TensorView scale, device::StreamRef /*stream*/) {
-  const double length = std::sqrt(*sum_of_squares.as<double>()) / static_cast<double>(loss_scale);
-  *norm.as<float>() = static_cast<float>(length);
+  const double length = std::sqrt(*sum_of_squares.as<double>()) / loss_scale;
+  write_element(norm, 0, length);
   if (!std::isfinite(*norm.as<float>())) {
     *scale.as<float>() = std::nanf("");
     return;
   }
-  const double factor =
-      max_norm > 0 ? std::min(1.0, static_cast<double>(max_norm) / (length + 1e-6)) : 1.0;
-  *scale.as<float>() = static_cast<float>(factor / static_cast<double>(loss_scale));
+  const double factor = max_norm > 0 ? std::min(1.0, max_norm / (length + 1e-6)) : 1.0;
+  write_element(scale, 0, factor / loss_scale);
 }
 
 void void_scale(ConstTensorView norm, TensorView scale, device::StreamRef /*stream*/) {
@@ -132,13 +124,12 @@ BFloat16 rounded_stochastically(const StochasticRounding& rounding, std::int64_t
   // The neighbour towards zero keeps the upper half of the word; the other one is the next.
   BFloat16 inner;
   inner.bits = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16);
-  BFloat16 outer;
-  outer.bits = static_cast<std::uint16_t>(inner.bits + 1);
-  const double from = static_cast<float>(inner);
-  const double to = std::isinf(static_cast<float>(outer))
-                        ? std::copysign(0x1p128, from)
-                        : static_cast<double>(static_cast<float>(outer));
-  const double share = (static_cast<double>(value) - from) / (to - from);
+  BFloat16 outer = inner;
+  ++outer.bits;
+  const double from = to_float(inner);
+  const double next = to_float(outer);
+  const double to = std::isinf(next) ? std::copysign(0x1p128, from) : next;
+  const double share = (value - from) / (to - from);
   return bits < 65536.0 * (1.0 - share) ? inner : outer;
 }
 

@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "vectors/element.hpp"
+
 #include <fourfold/kernels/reduction.hpp>
 
 namespace fourfold::kernels::reference {
@@ -8,7 +10,7 @@ namespace {
 void add(ConstTensorView x, TensorView result, bool accumulate, double (*term)(double)) {
   double total = accumulate ? *result.as<double>() : 0.0;
   for (std::int64_t i = 0; i < x.elements(); ++i) {
-    total += term(static_cast<double>(x.as<float>()[i]));
+    total += term(read_element(x, i));
   }
   *result.as<double>() = total;
 }

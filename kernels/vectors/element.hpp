@@ -5,8 +5,8 @@
 /// it. Slow.
 #pragma once
 
-#include <fourfold/base/contract.hpp>
-#include <fourfold/base/dtype.hpp>
+#include "storage.hpp"
+
 #include <fourfold/base/tensor_view.hpp>
 
 #include <cstdint>
@@ -15,31 +15,16 @@ namespace fourfold::kernels {
 
 /// @pre dtype is f32, bf16 or f16
 inline double read_element(const void* data, DType dtype, std::int64_t index) {
-  switch (dtype) {
-    case DType::bf16:
-      return static_cast<float>(static_cast<const BFloat16*>(data)[index]);
-    case DType::f16:
-      return static_cast<float>(static_cast<const Float16*>(data)[index]);
-    default:
-      FOURFOLD_EXPECT(dtype == DType::f32);
-      return static_cast<const float*>(data)[index];
-  }
+  double value = 0;
+  with_storage(dtype,
+               [&]<class T>(T) { value = static_cast<float>(static_cast<const T*>(data)[index]); });
+  return value;
 }
 
 /// Rounds to float, then to the storage format. @pre dtype is f32, bf16 or f16
 inline void write_element(void* data, DType dtype, std::int64_t index, double value) {
-  const auto rounded = static_cast<float>(value);
-  switch (dtype) {
-    case DType::bf16:
-      static_cast<BFloat16*>(data)[index] = BFloat16(rounded);
-      return;
-    case DType::f16:
-      static_cast<Float16*>(data)[index] = Float16(rounded);
-      return;
-    default:
-      FOURFOLD_EXPECT(dtype == DType::f32);
-      static_cast<float*>(data)[index] = rounded;
-  }
+  with_storage(dtype,
+               [&]<class T>(T) { static_cast<T*>(data)[index] = T(static_cast<float>(value)); });
 }
 
 inline double read_element(ConstTensorView x, std::int64_t index) {
