@@ -47,7 +47,7 @@ struct DifferentiateQueries {
     const TeamTokens mine = tokens_of(block, shape.query_tokens, team.team_size());
     const std::int64_t query = mine.first + team.team_rank();
     const bool is_here = team.team_rank() < mine.count;
-    auto* const keys = static_cast<float*>(team.team_shmem().get_shmem(floats * sizeof(float)));
+    auto* const keys = team_memory<float>(team, floats);
     float* const values = keys + tile_tokens * room;
     float q_row[room] = {};
     float dout_row[room] = {};
@@ -117,7 +117,7 @@ struct DifferentiateKeys {
     const TeamTokens mine = tokens_of(block, shape.key_tokens, team.team_size());
     const std::int64_t key = mine.first + team.team_rank();
     const bool is_here = team.team_rank() < mine.count;
-    auto* const memory = static_cast<float*>(team.team_shmem().get_shmem(floats * sizeof(float)));
+    auto* const memory = team_memory<float>(team, floats);
     constexpr int rows = tile_tokens * room;
     const Tile tile{memory, memory + rows, memory + 2 * rows, memory + 2 * rows + tile_tokens};
     Key x;

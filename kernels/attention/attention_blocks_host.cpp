@@ -11,20 +11,19 @@
 namespace fourfold::kernels {
 namespace {
 
-template <class Pointer, class Bytes>
+template <class Byte, class Pointer>
 BasicHead<Pointer> head_of(const AttentionShape& shape, const BasicHeads<Pointer>& x,
                            std::int64_t b, std::int64_t n) {
-  const std::int64_t offset = b * x.batch_stride + n * shape.head_dim;
-  auto* bytes = static_cast<Bytes*>(x.data);
-  return {bytes + offset * static_cast<std::int64_t>(size_in_bytes(x.dtype)), x.dtype,
-          x.token_stride, shape.head_dim};
+  const std::int64_t first = b * x.batch_stride + n * shape.head_dim;
+  return {x.template as<Byte>() + first * size_in_bytes(x.dtype), x.dtype, x.token_stride,
+          shape.head_dim};
 }
 
 template <class Element>
 void load_rows_of(const ConstHead& x, std::int64_t first, std::int64_t tokens, float factor,
                   float* target, std::int64_t stride) {
   for (std::int64_t t = 0; t < tokens; ++t) {
-    const Element* source = static_cast<const Element*>(x.data) + (first + t) * x.token_stride;
+    const Element* source = x.as<const Element>() + (first + t) * x.token_stride;
     float* row = target + t * stride;
     for (std::int64_t h = 0; h < x.head_dim; ++h) {
       row[h] = factor * to_float(source[h]);
@@ -41,8 +40,7 @@ void load_transposed_of(const ConstHead& x, std::int64_t first, std::int64_t tok
   for (std::int64_t h0 = 0; h0 < x.head_dim; h0 += features) {
     const std::int64_t end = std::min(features, x.head_dim - h0);
     for (std::int64_t t = 0; t < tokens; ++t) {
-      const Element* source =
-          static_cast<const Element*>(x.data) + (first + t) * x.token_stride + h0;
+      const Element* source = x.as<const Element>() + (first + t) * x.token_stride + h0;
       float* column = target + h0 * attention_block + t;
       for (std::int64_t h = 0; h < end; ++h) {
         column[h * attention_block] = to_float(source[h]);
@@ -56,7 +54,7 @@ void store_rows_of(const float* source, std::int64_t stride, float factor, const
                    std::int64_t first, std::int64_t tokens) {
   for (std::int64_t t = 0; t < tokens; ++t) {
     const float* row = source + t * stride;
-    Element* target = static_cast<Element*>(x.data) + (first + t) * x.token_stride;
+    Element* target = x.as<Element>() + (first + t) * x.token_stride;
     for (std::int64_t h = 0; h < x.head_dim; ++h) {
       store(target[h], factor * row[h]);
     }
@@ -66,11 +64,11 @@ void store_rows_of(const float* source, std::int64_t stride, float factor, const
 }  // namespace
 
 ConstHead head(const AttentionShape& shape, const ConstHeads& x, std::int64_t b, std::int64_t n) {
-  return head_of<const void*, const std::byte>(shape, x, b, n);
+  return head_of<const std::byte>(shape, x, b, n);
 }
 
 Head head(const AttentionShape& shape, const Heads& x, std::int64_t b, std::int64_t n) {
-  return head_of<void*, std::byte>(shape, x, b, n);
+  return head_of<std::byte>(shape, x, b, n);
 }
 
 void load_rows(const ConstHead& x, std::int64_t first, std::int64_t tokens,
@@ -102,7 +100,7 @@ void add_rows(const float* source, std::int64_t stride, float factor, const Head
   FOURFOLD_EXPECT(x.dtype == DType::f32);
   for (std::int64_t t = 0; t < tokens; ++t) {
     const float* row = source + t * stride;
-    float* target = static_cast<float*>(x.data) + (first + t) * x.token_stride;
+    float* target = x.as<float>() + (first + t) * x.token_stride;
     for (std::int64_t h = 0; h < x.head_dim; ++h) {
       target[h] += factor * row[h];
     }

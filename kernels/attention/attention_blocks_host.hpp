@@ -51,6 +51,11 @@ struct BasicHead {
   DType dtype;
   std::int64_t token_stride;
   std::int64_t head_dim;
+
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(data);
+  }
 };
 using ConstHead = BasicHead<const void*>;
 using Head = BasicHead<void*>;

@@ -45,7 +45,7 @@ struct Attend {
     const TeamTokens mine = tokens_of(block, shape.query_tokens, team.team_size());
     const std::int64_t query = mine.first + team.team_rank();
     const bool is_here = team.team_rank() < mine.count;
-    auto* const keys = static_cast<float*>(team.team_shmem().get_shmem(floats * sizeof(float)));
+    auto* const keys = team_memory<float>(team, floats);
     float* const values = keys + tile_tokens * room;
     Query x;
     begin(x, b, n, query, is_here);

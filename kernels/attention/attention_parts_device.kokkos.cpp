@@ -113,8 +113,8 @@ struct Result {
     }
   }
   bool is_staged() const { return wanted.dtype != made.dtype; }
-  std::size_t bytes() const {
-    return is_staged() ? static_cast<std::size_t>(staged_bytes(rows.batch * made.batch_stride)) : 0;
+  std::int64_t bytes() const {
+    return is_staged() ? staged_bytes(rows.batch * made.batch_stride) : 0;
   }
   bool has_packs(int n) const {
     return wanted.batch_stride % n == 0 && wanted.token_stride % n == 0;
@@ -140,12 +140,9 @@ std::byte* place(std::span<Result> results, std::size_t bytes_after, device::Str
 void add(const Result& result, device::StreamRef stream) {
   with_storage(result.made.dtype, [&]<class T>(T) {
     constexpr int n = pack_elements<T>;
-    const AddRow<T> body{static_cast<const T*>(result.made.data),
-                         static_cast<float*>(result.wanted.data),
-                         result.rows.features,
-                         result.wanted.batch_stride,
-                         result.wanted.token_stride,
-                         Divisor(result.rows.tokens)};
+    const AddRow<T> body{result.made.as<const T>(),  result.wanted.as<float>(),
+                         result.rows.features,       result.wanted.batch_stride,
+                         result.wanted.token_stride, Divisor(result.rows.tokens)};
     const bool aligned = result.has_packs(n) && at_packs<n>(body.from) && at_packs<n>(body.to);
     for_each_pack_of_rows<n>("attention_add", result.rows.batch * result.rows.tokens,
                              result.rows.features, aligned, stream, body);
@@ -164,8 +161,8 @@ void merge(const AttentionShape& shape, const Result& result, float* lse_BNT,
            const float* part_lse_BNT, device::StreamRef stream) {
   with_storage(result.made.dtype, [&]<class T>(T) {
     constexpr int n = pack_elements<T>;
-    const MergeRow<T> body{static_cast<const T*>(result.made.data),
-                           static_cast<float*>(result.wanted.data),
+    const MergeRow<T> body{result.made.as<const T>(),
+                           result.wanted.as<float>(),
                            lse_BNT,
                            part_lse_BNT,
                            shape.heads,
@@ -201,8 +198,7 @@ bool vendor_attends(const AttentionShape& shape, ConstHeads q, ConstHeads k, Con
       return false;
     }
     const std::int64_t queries = shape.batch * shape.heads * shape.query_tokens;
-    std::byte* const after =
-        place(results, static_cast<std::size_t>(merges ? queries : 0) * sizeof(float), stream);
+    std::byte* const after = place(results, merges ? queries * sizeof(float) : 0, stream);
     part_lse_BNT = reinterpret_cast<float*>(after);
     call.out = result.made;
     call.lse_BNT = merges ? part_lse_BNT : lse_BNT;

@@ -48,17 +48,6 @@ double dot(const AttentionShape& shape, const ConstHeads& a, std::int64_t token_
   return sum;
 }
 
-/// Sums of one (sequence, key/value head) in f64, to be written once at the end.
-struct HeadGradient {
-  HeadGradient(std::int64_t tokens, std::int64_t head_dim)
-      : head_dim_(head_dim), sum_TH_(tokens * head_dim) {}
-  double& operator()(std::int64_t t, std::int64_t h) { return sum_TH_[t * head_dim_ + h]; }
-
- private:
-  std::int64_t head_dim_;
-  std::vector<double> sum_TH_;
-};
-
 /// The element becomes `value`, or has it added.
 void write(Write how, const AttentionShape& shape, const Heads& x, std::int64_t b, std::int64_t t,
            std::int64_t n, std::int64_t h, double value) {
@@ -66,11 +55,11 @@ void write(Write how, const AttentionShape& shape, const Heads& x, std::int64_t 
   put(shape, x, b, t, n, h, before + value);
 }
 
-void write(Write how, const AttentionShape& shape, HeadGradient& sum, const Heads& target,
-           std::int64_t b, std::int64_t n) {
+void write(Write how, const AttentionShape& shape, const std::vector<double>& sum_TH,
+           const Heads& target, std::int64_t b, std::int64_t n) {
   for (std::int64_t t = 0; t < shape.key_tokens; ++t) {
     for (std::int64_t h = 0; h < shape.head_dim; ++h) {
-      write(how, shape, target, b, t, n, h, sum(t, h));
+      write(how, shape, target, b, t, n, h, sum_TH[t * shape.head_dim + h]);
     }
   }
 }
@@ -159,8 +148,9 @@ void attention_backward_part(const AttentionShape& shape, ConstHeads q, ConstHea
   std::vector<double> dq_H(shape.head_dim);
   for (std::int64_t b = 0; b < shape.batch; ++b) {
     for (std::int64_t kv = 0; kv < shape.kv_heads; ++kv) {
-      HeadGradient dk_TH(shape.key_tokens, shape.head_dim);
-      HeadGradient dv_TH(shape.key_tokens, shape.head_dim);
+      // Of one key/value head in f64, to be written once at the end.
+      std::vector<double> dk_TH(shape.key_tokens * shape.head_dim);
+      std::vector<double> dv_TH(shape.key_tokens * shape.head_dim);
       for (std::int64_t n = kv * group; n < (kv + 1) * group; ++n) {
         for (std::int64_t t = 0; t < shape.query_tokens; ++t) {
           const std::int64_t row = (b * shape.heads + n) * shape.query_tokens + t;
@@ -171,8 +161,8 @@ void attention_backward_part(const AttentionShape& shape, ConstHeads q, ConstHea
             const double ds = scale * p * (dot(shape, dout, t, n, v, j, kv, b) - delta);
             for (std::int64_t h = 0; h < shape.head_dim; ++h) {
               dq_H[h] += ds * at(shape, k, b, j, kv, h);
-              dk_TH(j, h) += ds * at(shape, q, b, t, n, h);
-              dv_TH(j, h) += p * at(shape, dout, b, t, n, h);
+              dk_TH[j * shape.head_dim + h] += ds * at(shape, q, b, t, n, h);
+              dv_TH[j * shape.head_dim + h] += p * at(shape, dout, b, t, n, h);
             }
           }
           for (std::int64_t h = 0; h < shape.head_dim; ++h) {

@@ -59,7 +59,7 @@ template <class T, class Pointer>
 KOKKOS_FUNCTION RowsOfHead<T> rows_of_head(const AttentionShape& shape,
                                            const BasicHeads<Pointer>& x, std::int64_t b,
                                            std::int64_t n) {
-  return {static_cast<const T*>(x.data) + b * x.batch_stride + n * shape.head_dim, x.token_stride};
+  return {x.template as<const T>() + b * x.batch_stride + n * shape.head_dim, x.token_stride};
 }
 
 /// row[h] = factor * x[h], zero after head_dim.
@@ -78,10 +78,10 @@ KOKKOS_FUNCTION void store_row(const AttentionShape& shape, const Heads& x, std:
   const std::int64_t first = b * x.batch_stride + token * x.token_stride + n * shape.head_dim;
   for (int h = 0; h < room && h < shape.head_dim; ++h) {
     if (x.dtype == DType::f32) {
-      float& target = static_cast<float*>(x.data)[first + h];
+      float& target = x.as<float>()[first + h];
       target = factor * row[h] + (write == Write::accumulate ? target : 0.0F);
     } else {
-      store(static_cast<T*>(x.data)[first + h], factor * row[h]);
+      store(x.as<T>()[first + h], factor * row[h]);
     }
   }
 }

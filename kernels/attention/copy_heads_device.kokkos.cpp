@@ -35,13 +35,9 @@ void copy_head_rows(const HeadRows& rows, ConstHeads from, Heads to, device::Str
   with_storage(from.dtype, [&]<class Source>(Source) {
     with_storage(to.dtype, [&]<class Target>(Target) {
       constexpr int n = std::max(pack_elements<Source>, pack_elements<Target>);
-      const CopyRow<Source, Target> body{static_cast<const Source*>(from.data),
-                                         from.batch_stride,
-                                         from.token_stride,
-                                         static_cast<Target*>(to.data),
-                                         to.batch_stride,
-                                         to.token_stride,
-                                         Divisor(rows.tokens)};
+      const CopyRow<Source, Target> body{
+          from.as<const Source>(), from.batch_stride, from.token_stride,   to.as<Target>(),
+          to.batch_stride,         to.token_stride,   Divisor(rows.tokens)};
       const bool aligned = from.batch_stride % n == 0 && from.token_stride % n == 0 &&
                            to.batch_stride % n == 0 && to.token_stride % n == 0 &&
                            at_packs<n>(body.from) && at_packs<n>(body.to);

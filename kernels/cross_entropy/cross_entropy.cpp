@@ -5,8 +5,6 @@
 
 #include <fourfold/kernels/cross_entropy.hpp>
 
-#include <limits>
-
 namespace fourfold::kernels {
 namespace {
 
@@ -16,14 +14,13 @@ void classify(ConstTensorView logits_TV, void* gradient_TV, ConstTensorView targ
               device::StreamRef stream) {
   FOURFOLD_EXPECT(logits_TV.shape().rank() == 2);
   FOURFOLD_EXPECT(vocabulary > 0 && vocabulary <= logits_TV.dim(1));
-  FOURFOLD_EXPECT(logits_TV.dim(1) <= std::numeric_limits<int>::max() / 2);
   FOURFOLD_EXPECT(target_T.elements() == logits_TV.dim(0));
   FOURFOLD_EXPECT(loss_T.elements() == logits_TV.dim(0));
   with_storage(logits_TV.dtype(), [&]<class T>(T) {
     cross_entropy_rows<T, with_gradient>(
         {logits_TV.as<T>(), static_cast<T*>(gradient_TV), target_T.as<std::int32_t>(),
-         loss_T.as<float>(), logits_TV.dim(0), static_cast<int>(logits_TV.dim(1)),
-         static_cast<int>(vocabulary), gradient_scale},
+         loss_T.as<float>(), logits_TV.dim(0), row_length(logits_TV.dim(1)),
+         row_length(vocabulary), gradient_scale},
         stream);
   });
 }

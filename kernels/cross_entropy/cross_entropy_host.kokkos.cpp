@@ -159,7 +159,8 @@ struct CrossEntropy {
             raise_chunk(largest, next + v);
           }
         },
-        count, [&](int valid, const Lanes& logit) { add_exps(valid, logit, reference, to, sum); },
+        count,
+        [&](std::int64_t valid, const Lanes& logit) { add_exps(valid, logit, reference, to, sum); },
         row + first);
     const std::int64_t rest = next_count % lanes;
     const float largest_chunk = fold_largest(largest);
@@ -167,8 +168,8 @@ struct CrossEntropy {
     return largest_rest > largest_chunk ? largest_rest : largest_chunk;
   }
 
-  KOKKOS_FORCEINLINE_FUNCTION static void add_exps(int valid, const Lanes& logit, float reference,
-                                                   float*& to, Lanes& sum) {
+  KOKKOS_FORCEINLINE_FUNCTION static void add_exps(std::int64_t valid, const Lanes& logit,
+                                                   float reference, float*& to, Lanes& sum) {
     if (valid == lanes) {
       Lanes chunk;
       exps_minus(chunk, logit, reference);
@@ -222,12 +223,11 @@ struct CrossEntropy {
 template <class T, bool with_gradient>
 void cross_entropy_rows(const LossOperands<T>& with, device::StreamRef stream) {
   constexpr std::int64_t most_workers = 1024;
-  const std::int64_t workers = std::min(
-      {with.rows, most_workers, static_cast<std::int64_t>(execution_space(stream).concurrency())});
+  const std::int64_t threads = execution_space(stream).concurrency();
+  const std::int64_t workers = std::min({with.rows, most_workers, threads});
   float* exponentials = nullptr;
   if constexpr (with_gradient && !std::is_same_v<T, float>) {
-    exponentials = static_cast<float*>(
-        scratch(static_cast<std::size_t>(workers * with.columns) * sizeof(float), stream));
+    exponentials = scratch<float>(workers * with.columns, stream);
   }
   for_each("cross_entropy", workers, stream,
            CrossEntropy<T, with_gradient>{with, exponentials, workers});

@@ -5,14 +5,11 @@
 
 #include <fourfold/kernels/cross_entropy.hpp>
 
-#include <limits>
-
 namespace fourfold::kernels {
 namespace {
 
 void expect_part(ConstTensorView logits_TV, std::int64_t first_column, ConstTensorView target_T) {
   FOURFOLD_EXPECT(logits_TV.shape().rank() == 2 && target_T.elements() == logits_TV.dim(0));
-  FOURFOLD_EXPECT(logits_TV.dim(1) <= std::numeric_limits<int>::max() / 2);
   FOURFOLD_EXPECT(first_column >= 0);
 }
 
@@ -27,7 +24,7 @@ void cross_entropy_part(ConstTensorView logits_TV, std::int64_t first_column,
   with_storage(logits_TV.dtype(), [&]<class T>(T) {
     cross_entropy_part_rows<T>(
         {logits_TV.as<T>(), target_T.as<std::int32_t>(), statistics_T3.as<float>(), tokens,
-         first_column, static_cast<int>(logits_TV.dim(1))},
+         first_column, row_length(logits_TV.dim(1))},
         stream);
   });
 }
@@ -41,7 +38,7 @@ void cross_entropy_part_gradient(TensorView logits_TV, std::int64_t first_column
   with_storage(logits_TV.dtype(), [&]<class T>(T) {
     cross_entropy_part_gradient_rows<T>(
         {logits_TV.as<T>(), target_T.as<std::int32_t>(), normaliser_T2.as<float>(), tokens,
-         first_column, static_cast<int>(logits_TV.dim(1)), gradient_scale},
+         first_column, row_length(logits_TV.dim(1)), gradient_scale},
         stream);
   });
 }

@@ -20,12 +20,10 @@ constexpr float lowest = std::numeric_limits<float>::lowest();
 template <class T>
 KOKKOS_FORCEINLINE_FUNCTION float largest_of(const T* row, std::int64_t columns) {
   Lanes largest;
-  for (float& lane : largest) {
-    lane = lowest;
-  }
+  fill(largest, lowest);
   read_chunks(
       NothingAhead{}, columns,
-      [&](int valid, const Lanes& x) {
+      [&](std::int64_t valid, const Lanes& x) {
         for (int i = 0; i < valid; ++i) {
           largest[i] = x[i] > largest[i] ? x[i] : largest[i];
         }
@@ -34,11 +32,11 @@ KOKKOS_FORCEINLINE_FUNCTION float largest_of(const T* row, std::int64_t columns)
   return fold(largest, [](float a, float b) { return b > a ? b : a; });
 }
 
-template <class T>
-struct Part {
-  LossPartOperands<T> with;
+}  // namespace
 
-  KOKKOS_FUNCTION void operator()(std::int64_t t) const {
+template <class T>
+void cross_entropy_part_rows(const LossPartOperands<T>& with, device::StreamRef stream) {
+  for_each("cross_entropy_part", with.rows, stream, [with](std::int64_t t) {
     const std::int64_t columns = with.columns;
     const T* row = with.logits_TV + t * columns;
     const float largest = largest_of(row, columns);
@@ -48,14 +46,15 @@ struct Part {
     statistics[1] = sum_row(
         NothingAhead{}, columns, [largest](float x) { return vector_exp_minus(largest - x); }, row);
     statistics[2] = target >= 0 && target < columns ? to_float(row[target]) : 0.0F;
-  }
-};
+  });
+}
+template void cross_entropy_part_rows(const LossPartOperands<float>&, device::StreamRef);
+template void cross_entropy_part_rows(const LossPartOperands<BFloat16>&, device::StreamRef);
+template void cross_entropy_part_rows(const LossPartOperands<Float16>&, device::StreamRef);
 
 template <class T>
-struct PartGradient {
-  LossPartGradient<T> with;
-
-  KOKKOS_FUNCTION void operator()(std::int64_t t) const {
+void cross_entropy_part_gradient_rows(const LossPartGradient<T>& with, device::StreamRef stream) {
+  for_each("cross_entropy_grad", with.rows, stream, [with](std::int64_t t) {
     const std::int64_t columns = with.columns;
     T* row = with.logits_TV + t * columns;
     if (with.target_T[t] == ignored_target) {
@@ -81,22 +80,7 @@ struct PartGradient {
     if (here) {  // from the float value: what was stored may have been rounded
       store(row[target], vector_exp_minus(largest - target_logit) * factor - with.gradient_scale);
     }
-  }
-};
-
-}  // namespace
-
-template <class T>
-void cross_entropy_part_rows(const LossPartOperands<T>& with, device::StreamRef stream) {
-  for_each("cross_entropy_part", with.rows, stream, Part<T>{with});
-}
-template void cross_entropy_part_rows(const LossPartOperands<float>&, device::StreamRef);
-template void cross_entropy_part_rows(const LossPartOperands<BFloat16>&, device::StreamRef);
-template void cross_entropy_part_rows(const LossPartOperands<Float16>&, device::StreamRef);
-
-template <class T>
-void cross_entropy_part_gradient_rows(const LossPartGradient<T>& with, device::StreamRef stream) {
-  for_each("cross_entropy_grad", with.rows, stream, PartGradient<T>{with});
+  });
 }
 template void cross_entropy_part_gradient_rows(const LossPartGradient<float>&, device::StreamRef);
 template void cross_entropy_part_gradient_rows(const LossPartGradient<BFloat16>&,

@@ -14,7 +14,7 @@ struct Dropout {
 
   KOKKOS_FORCEINLINE_FUNCTION PhiloxBlock drawn(std::int64_t t, std::int64_t feature) const {
     return philox(with.key, dropout_counter(with.position_T[t], feature / block_features),
-                  static_cast<std::uint64_t>(with.sample_T[t]));
+                  with.sample_T[t]);
   }
 
   /// With n > 1 the features are whole blocks.

@@ -22,21 +22,21 @@ inline PhiloxKey dropout_key(const DropoutSite& site) {
 /// the high half is the sample.
 FOURFOLD_PHILOX_FUNCTION std::uint64_t dropout_counter(std::int32_t position,
                                                        std::int64_t feature_block) {
-  return (static_cast<std::uint64_t>(static_cast<std::uint32_t>(position)) << 32) |
-         static_cast<std::uint32_t>(feature_block);
+  const std::uint64_t sign_extended = position;
+  return (sign_extended << 32) | static_cast<std::uint32_t>(feature_block);
 }
 
 /// The word for feature `feature` of a row.
 inline std::uint32_t dropout_word(const DropoutSite& site, std::int64_t sample,
                                   std::int32_t position, std::int64_t feature) {
-  const PhiloxBlock block = philox(dropout_key(site), dropout_counter(position, feature / 4),
-                                   static_cast<std::uint64_t>(sample));
+  const PhiloxBlock block =
+      philox(dropout_key(site), dropout_counter(position, feature / 4), sample);
   return block.word[feature % 4];
 }
 
 /// Words below this drop their element: probability * 2^32.
 inline std::uint32_t dropout_threshold(float probability) {
-  return static_cast<std::uint32_t>(static_cast<double>(probability) * 4294967296.0);
+  return static_cast<std::uint32_t>(probability * 4294967296.0);
 }
 
 inline bool keeps(std::uint32_t word, float probability) {

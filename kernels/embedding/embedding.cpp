@@ -15,7 +15,7 @@ void embedding(ConstTensorView token_T, ConstTensorView weight_VD, std::int64_t 
   FOURFOLD_EXPECT(!position_weight_PD || (position_weight_PD.dim(1) == features &&
                                           position_T.elements() == token_T.elements()));
   with_storage(y_TD.dtype(), [&]<class T>(T) {
-    const bool positions = static_cast<bool>(position_weight_PD);
+    const bool positions = position_weight_PD.data() != nullptr;
     embed_tokens<T>({.token_T = token_T.as<std::int32_t>(),
                      .weight_VD = weight_VD.as<T>(),
                      .first_row = first_row,
@@ -55,7 +55,7 @@ void embedding_backward(ConstTensorView token_T, ConstTensorView dy_TD, std::int
   FOURFOLD_EXPECT(!dposition_weight_PD || (dposition_weight_PD.dim(1) == features &&
                                            position_T.elements() == token_T.elements()));
   with_storage(dy_TD.dtype(), [&]<class T>(T) {
-    const bool positions = static_cast<bool>(dposition_weight_PD);
+    const bool positions = dposition_weight_PD.data() != nullptr;
     differentiate_embedding<T>(
         {.token_T = token_T.as<std::int32_t>(),
          .dy_TD = dy_TD.as<T>(),

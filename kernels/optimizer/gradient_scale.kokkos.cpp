@@ -20,12 +20,12 @@ struct ClipScale {
   float* norm;
   float* scale;
   KOKKOS_FUNCTION void operator()(std::int64_t /*only*/) const {
-    const double length = std::sqrt(*sum_of_squares) / static_cast<double>(loss_scale);
-    const double factor = static_cast<double>(max_norm) / (length + 1e-6);
+    const double length = std::sqrt(*sum_of_squares) / loss_scale;
+    const double factor = max_norm / (length + 1e-6);
     const double clipped = max_norm > 0 && factor < 1.0 ? factor : 1.0;
     *norm = static_cast<float>(length);
     // The norm as the host will see it, so that both come to the same conclusion.
-    *scale = std::isfinite(*norm) ? static_cast<float>(clipped / static_cast<double>(loss_scale))
+    *scale = std::isfinite(*norm) ? static_cast<float>(clipped / loss_scale)
                                   : std::numeric_limits<float>::quiet_NaN();
   }
 };

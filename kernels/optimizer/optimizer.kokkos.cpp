@@ -204,8 +204,8 @@ void adam(const AdamStep& step, TensorView master, TensorView exp_avg, TensorVie
   FOURFOLD_EXPECT(!weight || weight.elements() == master.elements());
   const double lr = step.lr;
   const double decay = step.weight_decay;
-  const double correction1 = 1.0 - std::pow(step.beta1, static_cast<double>(step.step));
-  const double correction2 = 1.0 - std::pow(step.beta2, static_cast<double>(step.step));
+  const double correction1 = 1.0 - std::pow(step.beta1, step.step);
+  const double correction2 = 1.0 - std::pow(step.beta2, step.step);
   with_copy(weight, step.stochastic_rounding, [&]<class Copy>(const Copy& copy) {
     const Adam<Copy> body{
         .master = master.as<float>(),

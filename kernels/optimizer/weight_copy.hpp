@@ -28,13 +28,14 @@ namespace fourfold::kernels {
 inline constexpr int rounding_block_elements = 8;
 
 FOURFOLD_HOST_DEVICE PhiloxBlock rounding_block(PhiloxKey key, std::int64_t number) {
-  return philox(key, static_cast<std::uint64_t>(number) / rounding_block_elements);
+  const std::uint64_t index = number;
+  return philox(key, index / rounding_block_elements);
 }
 
 /// Of the element with this number: below 2^16. No array is indexed, so that all stays in
 /// registers.
 FOURFOLD_HOST_DEVICE std::uint32_t rounding_bits(const PhiloxBlock& block, std::int64_t number) {
-  const auto place = static_cast<std::uint32_t>(number) % rounding_block_elements;
+  const std::uint32_t place = number & (rounding_block_elements - 1);
   const std::uint32_t low = place < 2 ? block.word[0] : block.word[1];
   const std::uint32_t high = place < 6 ? block.word[2] : block.word[3];
   const std::uint32_t word = place < 4 ? low : high;
@@ -94,10 +95,11 @@ class StochasticCopy {
   bool at_runs() const { return at_packs<pack_elements<float>>(weight_); }
 
   /// Random bits for elements [i, i + count).
-  KOKKOS_FORCEINLINE_FUNCTION void draw(std::int64_t i, int count, std::uint32_t* bits) const {
+  KOKKOS_FORCEINLINE_FUNCTION void draw(std::int64_t i, std::int64_t count,
+                                        std::uint32_t* bits) const {
     std::int64_t drawn = -1;
     PhiloxBlock block{};
-    for (int k = 0; k < count; ++k) {
+    for (std::int64_t k = 0; k < count; ++k) {
       const std::int64_t number = number_of(i + k);
       if (number / rounding_block_elements != drawn) {
         drawn = number / rounding_block_elements;
@@ -149,13 +151,13 @@ template <class Copy, class Element>
 KOKKOS_FORCEINLINE_FUNCTION void for_each_copied(const Copy& copy, std::int64_t begin,
                                                  std::int64_t end, const Element& element) {
   if constexpr (Copy::is_random) {
-    constexpr int at_once = 64;
+    constexpr std::int64_t at_once = 64;
     std::uint32_t bits[at_once];
     for (std::int64_t first = begin; first < end; first += at_once) {
-      const int count = end - first < at_once ? static_cast<int>(end - first) : at_once;
+      const std::int64_t count = end - first < at_once ? end - first : at_once;
       copy.draw(first, count, bits);
 #pragma omp simd
-      for (int k = 0; k < count; ++k) {
+      for (std::int64_t k = 0; k < count; ++k) {
         element(first + k, bits[k]);
       }
     }

@@ -29,7 +29,7 @@ struct AddBlocks {
   static constexpr std::size_t team_bytes = std::size_t{warps} * warp_lanes * sizeof(float);
 
   KOKKOS_FUNCTION void operator()(const RowTeam& team) const {
-    auto* const sums = static_cast<float*>(team.team_shmem().get_shmem(+team_bytes));
+    auto* const sums = team_memory<float>(team, warps * warp_lanes);
     const int lane = RowThreads<device_warps, true>(team).rank();
     const int column = team.league_rank() * warp_lanes + lane;
     float sum = 0;

@@ -42,7 +42,7 @@ struct SumRows {
     const int lane = RowThreads<sum_warps, true>(team).rank();
     PackOf<T> sum = {};
     sum_rows(block, team.team_rank(), tile * tile_columns + lane * n, sum);
-    auto* const sums = static_cast<float*>(team.team_shmem().get_shmem(+team_bytes));
+    auto* const sums = team_memory<float>(team, warps * tile_columns);
     FOURFOLD_UNROLL
     for (int i = 0; i < n; ++i) {
       sums[(team.team_rank() * n + i) * warp_lanes + lane] = sum[i];
@@ -112,8 +112,7 @@ void add_column_sums(DType dtype, const void* dy_TO, std::int64_t dy_row, float*
     const std::int64_t blocks = (tokens + block_rows - 1) / block_rows;
     const auto columns = static_cast<int>(outputs);
     const int tiles = (columns + SumRows<T>::tile_columns - 1) / SumRows<T>::tile_columns;
-    auto* const partial_BO = static_cast<float*>(
-        scratch(static_cast<std::size_t>(blocks * outputs) * sizeof(float), stream));
+    auto* const partial_BO = scratch<float>(blocks * outputs, stream);
     const bool whole = in_packs(dy_row, dy) && outputs % pack_elements<T> == 0;
     for_teams<sum_warps, 4>(
         "column_sums", blocks * tiles, SumRows<T>::team_bytes, stream,

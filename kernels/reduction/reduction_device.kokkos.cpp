@@ -93,7 +93,7 @@ struct CombinePartials {
 template <class T, bool squares>
 void sum_elements(const char* label, const SumOperands<T>& with, device::StreamRef stream) {
   const std::int64_t blocks = (with.elements + elements_per_partial - 1) / elements_per_partial;
-  auto* partial = static_cast<double*>(scratch(blocks * sizeof(double), stream));
+  auto* partial = scratch<double>(blocks, stream);
   for_teams<sum_warps, 4>(
       label, blocks, SumThreads::team_bytes, stream,
       PartialSum<T, squares>{with.x, partial, with.elements, in_packs(pack_elements<T>, with.x)});

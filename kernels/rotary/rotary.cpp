@@ -16,7 +16,7 @@ void rotary(Heads x, std::int64_t batch, std::int64_t tokens, std::int64_t heads
     return;
   }
   with_storage(x.dtype, [&]<class T>(T) {
-    rotate_heads<T>({.x = static_cast<T*>(x.data),
+    rotate_heads<T>({.x = x.as<T>(),
                      .batch_stride = x.batch_stride,
                      .token_stride = x.token_stride,
                      .batch = batch,

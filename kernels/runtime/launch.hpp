@@ -50,6 +50,12 @@ void launch(const char* label, const Policy& policy, const Functor& functor) {
 inline constexpr bool teams_on_host =
     std::is_same_v<Kokkos::DefaultExecutionSpace, Kokkos::DefaultHostExecutionSpace>;
 
+/// `count` numbers in the memory of a team.
+template <class T, class Team>
+KOKKOS_FORCEINLINE_FUNCTION T* team_memory(const Team& team, std::size_t count) {
+  return static_cast<T*>(team.team_shmem().get_shmem(count * sizeof(T)));
+}
+
 /// functor(i) for i in [0, count).
 template <class Functor>
 void for_each(const char* label, std::int64_t count, device::StreamRef stream,
@@ -62,16 +68,14 @@ void for_each(const char* label, std::int64_t count, device::StreamRef stream,
 /// inside vectorises.
 inline constexpr std::int64_t elements_per_block = 4096;
 
+/// Calls functor(begin, end) of a block.
 template <class Functor>
-struct BlockFunctor {
-  Functor functor;
-  std::int64_t elements;
-  KOKKOS_FUNCTION void operator()(std::int64_t block) const {
+auto over_block(std::int64_t elements, const Functor& functor) {
+  return [=](std::int64_t block) {
     const std::int64_t begin = block * elements_per_block;
-    const std::int64_t end = begin + elements_per_block;
-    functor(begin, end < elements ? end : elements);
-  }
-};
+    functor(begin, std::min(begin + elements_per_block, elements));
+  };
+}
 
 /// Of hosts: functor(begin, end) over consecutive blocks that cover [0, elements). For functors
 /// whose result does not depend on the cut.
@@ -79,7 +83,7 @@ template <class Functor>
 void for_each_block(const char* label, std::int64_t elements, device::StreamRef stream,
                     const Functor& functor) {
   const std::int64_t blocks = (elements + elements_per_block - 1) / elements_per_block;
-  for_each(label, blocks, stream, BlockFunctor<Functor>{functor, elements});
+  for_each(label, blocks, stream, over_block(elements, functor));
 }
 
 /// The same over memory of the host; done when the call returns.
@@ -89,7 +93,7 @@ void for_each_block_on_host(const char* label, std::int64_t elements, const Func
   using Policy = Kokkos::RangePolicy<Host, Kokkos::IndexType<std::int64_t>>;
   const std::int64_t blocks = (elements + elements_per_block - 1) / elements_per_block;
   const Host host;
-  Kokkos::parallel_for(label, Policy(host, 0, blocks), BlockFunctor<Functor>{functor, elements});
+  Kokkos::parallel_for(label, Policy(host, 0, blocks), over_block(elements, functor));
   host.fence();
 }
 

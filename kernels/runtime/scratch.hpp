@@ -5,6 +5,7 @@
 #include <fourfold/device/stream.hpp>
 
 #include <cstddef>
+#include <cstdint>
 
 namespace fourfold::kernels {
 
@@ -13,6 +14,11 @@ namespace fourfold::kernels {
 /// next call with the same stream: work already enqueued there is done with it by then. Grows,
 /// never shrinks: nothing is allocated once the largest size has been seen.
 void* scratch(std::size_t bytes, device::StreamRef stream);
+/// The same for `count` numbers.
+template <class T>
+T* scratch(std::int64_t count, device::StreamRef stream) {
+  return static_cast<T*>(scratch(count * sizeof(T), stream));
+}
 
 /// The same, other memory than scratch()'s: for results of a library that itself asks for
 /// scratch().

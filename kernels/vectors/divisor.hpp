@@ -33,7 +33,7 @@ class Divisor {
       return number / divisor_;
     }
     const std::uint64_t n = static_cast<std::uint32_t>(number);
-    return static_cast<std::int64_t>((n * multiplier_) >> shift_);
+    return (n * multiplier_) >> shift_;
   }
   FOURFOLD_HOST_DEVICE std::int64_t value() const { return divisor_; }
 

@@ -41,12 +41,6 @@ struct PackOfElements {
   }
 };
 
-template <class Body>
-struct EachElement {
-  Body body;
-  KOKKOS_FUNCTION void operator()(std::int64_t i) const { body(i, Count<1>{}); }
-};
-
 /// Of devices: body(first, Count<n>) over [0, elements). @param aligned  at_packs() of all operands
 template <int n, class Body>
 void for_each_pack(const char* label, std::int64_t elements, bool aligned, device::StreamRef stream,
@@ -54,7 +48,7 @@ void for_each_pack(const char* label, std::int64_t elements, bool aligned, devic
   if (aligned) {
     for_each(label, (elements + n - 1) / n, stream, PackOfElements<n, Body>{body, elements});
   } else {
-    for_each(label, elements, stream, EachElement<Body>{body});
+    for_each(label, elements, stream, PackOfElements<1, Body>{body, elements});
   }
 }
 

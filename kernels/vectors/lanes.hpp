@@ -68,14 +68,12 @@ KOKKOS_FORCEINLINE_FUNCTION void store_pair(BFloat16* to, float first, float sec
 /// Starts to bring a chunk that will be read soon into the cache: memory is idle otherwise while a
 /// row that is there already is read again, and while long formulas are computed.
 template <int n = lanes, class T>
-KOKKOS_FORCEINLINE_FUNCTION void prefetch_chunk(const T* chunk) {
+KOKKOS_FORCEINLINE_FUNCTION void prefetch_chunk([[maybe_unused]] const T* chunk) {
 #if !defined(__CUDA_ARCH__) && !defined(__HIP_DEVICE_COMPILE__)
   constexpr int line = 64 / sizeof(T);
   for (int i = 0; i < n; i += line) {
     __builtin_prefetch(chunk + i);
   }
-#else
-  static_cast<void>(chunk);
 #endif
 }
 
@@ -126,13 +124,13 @@ KOKKOS_FORCEINLINE_FUNCTION void narrow(Float16* to, const float (&y)[n]) {
 /// The same for the last `count` < n elements of a row, in the order of elements, with zeros
 /// after them.
 template <class T, int n>
-KOKKOS_FORCEINLINE_FUNCTION void widen_part(const T* from, int count, float (&x)[n]) {
+KOKKOS_FORCEINLINE_FUNCTION void widen_part(const T* from, std::int64_t count, float (&x)[n]) {
   for (int i = 0; i < n; ++i) {
     x[i] = i < count ? to_float(from[i]) : 0.0F;
   }
 }
 template <class T, int n>
-KOKKOS_FORCEINLINE_FUNCTION void narrow_part(T* to, int count, const float (&y)[n]) {
+KOKKOS_FORCEINLINE_FUNCTION void narrow_part(T* to, std::int64_t count, const float (&y)[n]) {
   for (int i = 0; i < count; ++i) {
     store(to[i], y[i]);
   }
@@ -228,10 +226,9 @@ KOKKOS_FORCEINLINE_FUNCTION void for_chunks(std::index_sequence<operand...> /*op
     narrow(to + i, y);
   }
   if (i < count) {
-    const auto left = static_cast<int>(count - i);
-    (widen_part(from + i, left, x[operand]), ...);
+    (widen_part(from + i, count - i, x[operand]), ...);
     body(y, x[operand]...);
-    narrow_part(to + i, left, y);
+    narrow_part(to + i, count - i, y);
   }
 }
 
@@ -256,9 +253,8 @@ KOKKOS_FORCEINLINE_FUNCTION void read_chunks(const Ahead& ahead, std::int64_t co
     body(lanes, x);
   }
   if (i < count) {
-    const auto left = static_cast<int>(count - i);
-    widen_part(from + i, left, x);
-    body(left, x);
+    widen_part(from + i, count - i, x);
+    body(count - i, x);
   }
 }
 

@@ -17,7 +17,7 @@ namespace fourfold::kernels {
 
 inline constexpr std::int64_t pack_bytes = 16;
 template <class T>
-inline constexpr int pack_elements = static_cast<int>(pack_bytes / sizeof(T));
+inline constexpr int pack_elements = pack_bytes / sizeof(T);
 
 /// The numbers of one pack.
 template <class T>
@@ -31,9 +31,7 @@ using Access8 = uint2;
 struct alignas(16) Access16 {
   std::uint32_t word[4];
 };
-struct alignas(8) Access8 {
-  std::uint32_t word[2];
-};
+using Access8 = std::uint64_t;
 #endif
 
 /// How n elements lie in memory, and by what they are accessed.
@@ -48,7 +46,7 @@ struct AccessedElements {
       bytes % 16 == 0, Access16,
       std::conditional_t<bytes == 8, Access8,
                          std::conditional_t<bytes == 4, std::uint32_t, std::uint16_t>>>;
-  static constexpr int accesses = static_cast<int>(bytes / sizeof(Access));
+  static constexpr int accesses = bytes / sizeof(Access);
   Access access[accesses];
 };
 
@@ -97,10 +95,14 @@ KOKKOS_FORCEINLINE_FUNCTION void save(T* to, const float (&x)[n]) {
   }
 }
 
+inline bool is_aligned(const void* data, std::size_t bytes) {
+  return reinterpret_cast<std::uintptr_t>(data) % bytes == 0;
+}
+
 /// Whether load<n> and save<n> may begin at these addresses.
 template <int n, class... T>
 bool at_packs(const T*... data) {
-  return ((reinterpret_cast<std::uintptr_t>(data) % alignof(AccessedElements<T, n>) == 0) && ...);
+  return (is_aligned(data, alignof(AccessedElements<T, n>)) && ...);
 }
 
 /// The pack at `to` = x. @pre to is aligned to a pack, in global memory
@@ -112,9 +114,7 @@ KOKKOS_FORCEINLINE_FUNCTION void store_pack(T* to, const PackOf<T>& x) {
 /// Whether rows of `features` elements that begin at these addresses all begin with whole packs.
 template <class... T>
 bool in_packs(std::int64_t features, const T*... rows) {
-  return ((features % pack_elements<T> == 0 &&
-           reinterpret_cast<std::uintptr_t>(rows) % pack_bytes == 0) &&
-          ...);
+  return ((features % pack_elements<T> == 0 && is_aligned(rows, pack_bytes)) && ...);
 }
 
 }  // namespace fourfold::kernels

@@ -11,6 +11,7 @@
 #include <fourfold/base/dtype.hpp>
 
 #include <cstdint>
+#include <limits>
 
 namespace fourfold::kernels {
 
@@ -26,7 +27,8 @@ FOURFOLD_HOST_DEVICE float to_float(float x) {
 }
 
 FOURFOLD_HOST_DEVICE float to_float(BFloat16 x) {
-  return float_from_bits(static_cast<std::uint32_t>(x.bits) << 16);
+  const std::uint32_t upper_half = x.bits;
+  return float_from_bits(upper_half << 16);
 }
 
 FOURFOLD_HOST_DEVICE float to_float(Float16 x) {
@@ -90,6 +92,12 @@ FOURFOLD_HOST_DEVICE void store_two(Float16* target, float first, float second) 
   store(target[0], first);
   store(target[1], second);
 #endif
+}
+
+/// The features of a row as kernels count them. @pre twice as many still are an int
+inline int row_length(std::int64_t features) {
+  FOURFOLD_EXPECT(features <= std::numeric_limits<int>::max() / 2);
+  return static_cast<int>(features);
 }
 
 /// Calls body(T{}) with T = float, BFloat16 or Float16, as `dtype` says. @pre it is one of them

@@ -119,7 +119,7 @@ class RowThreads {
   KOKKOS_FORCEINLINE_FUNCTION explicit RowThreads(const RowTeam& team)
       : team_(team), rank_(by_warp ? 0 : team.team_rank() * warp_lanes) {
     if constexpr (!by_warp) {
-      slots_ = static_cast<X*>(team.team_shmem().get_shmem(+team_bytes));
+      slots_ = team_memory<X>(team, 2 * most_sums * warps);
     }
     rank_ += lane_of(team);
   }

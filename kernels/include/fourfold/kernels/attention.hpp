@@ -30,6 +30,12 @@ struct BasicHeads {
   DType dtype = DType::f32;
   std::int64_t batch_stride = 0;
   std::int64_t token_stride = 0;
+
+  /// Its elements, of `dtype`; const ones of ConstHeads.
+  template <class T>
+  constexpr T* as() const {
+    return static_cast<T*>(data);
+  }
 };
 using ConstHeads = BasicHeads<const void*>;
 using Heads = BasicHeads<void*>;
