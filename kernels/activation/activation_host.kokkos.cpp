@@ -28,8 +28,8 @@ KOKKOS_FORCEINLINE_FUNCTION float bounded(float y) {
   // The bits of negative numbers, unsigned, grow downwards from those of all
   // positive ones.
   const std::uint32_t bits = float_bits(y);
-  const auto raised = static_cast<std::int32_t>(bits < 0xC3000000U ? bits : 0xC3000000U);
-  return float_from_bits(static_cast<std::uint32_t>(raised < 0x42FE0000 ? raised : 0x42FE0000));
+  const std::int32_t raised = bits < 0xC3000000U ? bits : 0xC3000000U;
+  return float_from_bits(raised < 0x42FE0000 ? raised : 0x42FE0000);
 }
 
 /// 1 + 2^-y, anything for NaN. Overwrites y.
@@ -87,11 +87,27 @@ KOKKOS_FORCEINLINE_FUNCTION void swish_denominators(float (&result)[n], const fl
   one_plus_exp2_minus(result, y);
 }
 
+/// Replaces g and up by their gradients.
+template <int n>
+KOKKOS_FORCEINLINE_FUNCTION void differentiate_swiglu(const float (&dy)[n], float (&g)[n],
+                                                      float (&up)[n]) {
+  float d[n];
+  swish_denominators(d, g);
+#pragma omp simd
+  for (int i = 0; i < n; ++i) {
+    const float s = 1.0F / d[i];
+    const float dy_s = dy[i] * s;
+    const float dgate = dy_s * up[i] * (1.0F + g[i] * (1.0F - s));
+    up[i] = dy_s * g[i];
+    g[i] = dgate;
+  }
+}
+
+}  // namespace
+
 template <class T>
-struct Gelu {
-  const T* x;
-  T* y;
-  KOKKOS_FUNCTION void operator()(std::int64_t begin, std::int64_t end) const {
+void ActivationBody<T>::gelu(const T* x, T* y, std::int64_t elements, device::StreamRef stream) {
+  for_each_block("gelu", elements, stream, [=](std::int64_t begin, std::int64_t end) {
     for_chunks<chunk<T>>(
         end - begin, 0,
         [](Chunk<T>& y_chunk, const Chunk<T>& v) {
@@ -103,15 +119,13 @@ struct Gelu {
           }
         },
         y + begin, x + begin);
-  }
-};
+  });
+}
 
 template <class T>
-struct GeluBackward {
-  const T* dy;
-  const T* x;
-  T* dx;
-  KOKKOS_FUNCTION void operator()(std::int64_t begin, std::int64_t end) const {
+void ActivationBody<T>::gelu_backward(const T* dy, const T* x, T* dx, std::int64_t elements,
+                                      device::StreamRef stream) {
+  for_each_block("gelu_bwd", elements, stream, [=](std::int64_t begin, std::int64_t end) {
     for_chunks<chunk<T>>(
         end - begin, 0,
         [](Chunk<T>& dx_chunk, const Chunk<T>& dy_chunk, const Chunk<T>& v) {
@@ -126,16 +140,13 @@ struct GeluBackward {
           }
         },
         dx + begin, dy + begin, x + begin);
-  }
-};
+  });
+}
 
 template <class T>
-struct Swiglu {
-  const T* gate_up_T2F;
-  T* y_TF;
-  std::int64_t rows;
-  std::int64_t features;
-  KOKKOS_FUNCTION void operator()(std::int64_t t) const {
+void ActivationBody<T>::swiglu(const T* gate_up_T2F, T* y_TF, std::int64_t rows,
+                               std::int64_t features, device::StreamRef stream) {
+  for_each("swiglu", rows, stream, [=](std::int64_t t) {
     const T* gate = gate_up_T2F + 2 * t * features;
     for_chunks<chunk<T>>(
         features, t + 1 < rows ? 2 * features : 0,
@@ -148,18 +159,15 @@ struct Swiglu {
           }
         },
         y_TF + t * features, gate, gate + features);
-  }
-};
+  });
+}
 
-/// Two results, so the chunks are taken by hand.
 template <class T>
-struct SwigluBackward {
-  const T* dy_TF;
-  const T* gate_up_T2F;
-  T* dgate_up_T2F;
-  std::int64_t rows;
-  std::int64_t features;
-  KOKKOS_FUNCTION void operator()(std::int64_t t) const {
+void ActivationBody<T>::swiglu_backward(const T* dy_TF, const T* gate_up_T2F, T* dgate_up_T2F,
+                                        std::int64_t rows, std::int64_t features,
+                                        device::StreamRef stream) {
+  for_each("swiglu_bwd", rows, stream, [=](std::int64_t t) {
+    // Two results, so the chunks are taken by hand.
     const T* dy = dy_TF + t * features;
     const T* gate = gate_up_T2F + 2 * t * features;
     const T* up = gate + features;
@@ -177,80 +185,30 @@ struct SwigluBackward {
       widen(dy + f, dy_chunk);
       widen(gate + f, gate_chunk);
       widen(up + f, up_chunk);
-      differentiate(dy_chunk, gate_chunk, up_chunk);
+      differentiate_swiglu(dy_chunk, gate_chunk, up_chunk);
       narrow(dgate + f, gate_chunk);
       narrow(dup + f, up_chunk);
     }
     if (f < features) {
-      const auto left = static_cast<int>(features - f);
+      const std::int64_t left = features - f;
       widen_part(dy + f, left, dy_chunk);
       widen_part(gate + f, left, gate_chunk);
       widen_part(up + f, left, up_chunk);
-      differentiate(dy_chunk, gate_chunk, up_chunk);
+      differentiate_swiglu(dy_chunk, gate_chunk, up_chunk);
       narrow_part(dgate + f, left, gate_chunk);
       narrow_part(dup + f, left, up_chunk);
     }
-  }
-
-  /// Replaces g and up by their gradients.
-  KOKKOS_FORCEINLINE_FUNCTION static void differentiate(const Chunk<T>& dy, Chunk<T>& g,
-                                                        Chunk<T>& up) {
-    Chunk<T> d;
-    swish_denominators(d, g);
-#pragma omp simd
-    for (int i = 0; i < chunk<T>; ++i) {
-      const float s = 1.0F / d[i];
-      const float dy_s = dy[i] * s;
-      const float dgate = dy_s * up[i] * (1.0F + g[i] * (1.0F - s));
-      up[i] = dy_s * g[i];
-      g[i] = dgate;
-    }
-  }
-};
-
-template <class T>
-struct Add {
-  const T* a;
-  const T* b;
-  T* y;
-  KOKKOS_FUNCTION void operator()(std::int64_t begin, std::int64_t end) const {
-    map(
-        NothingAhead{}, end - begin, [](float u, float v) { return u + v; }, y + begin, a + begin,
-        b + begin);
-  }
-};
-
-}  // namespace
-
-template <class T>
-void ActivationBody<T>::gelu(const T* x, T* y, std::int64_t elements, device::StreamRef stream) {
-  for_each_block("gelu", elements, stream, Gelu<T>{x, y});
-}
-
-template <class T>
-void ActivationBody<T>::gelu_backward(const T* dy, const T* x, T* dx, std::int64_t elements,
-                                      device::StreamRef stream) {
-  for_each_block("gelu_bwd", elements, stream, GeluBackward<T>{dy, x, dx});
-}
-
-template <class T>
-void ActivationBody<T>::swiglu(const T* gate_up_T2F, T* y_TF, std::int64_t rows,
-                               std::int64_t features, device::StreamRef stream) {
-  for_each("swiglu", rows, stream, Swiglu<T>{gate_up_T2F, y_TF, rows, features});
-}
-
-template <class T>
-void ActivationBody<T>::swiglu_backward(const T* dy_TF, const T* gate_up_T2F, T* dgate_up_T2F,
-                                        std::int64_t rows, std::int64_t features,
-                                        device::StreamRef stream) {
-  for_each("swiglu_bwd", rows, stream,
-           SwigluBackward<T>{dy_TF, gate_up_T2F, dgate_up_T2F, rows, features});
+  });
 }
 
 template <class T>
 void ActivationBody<T>::add(const T* a, const T* b, T* y, std::int64_t elements,
                             device::StreamRef stream) {
-  for_each_block("add", elements, stream, Add<T>{a, b, y});
+  for_each_block("add", elements, stream, [=](std::int64_t begin, std::int64_t end) {
+    map(
+        NothingAhead{}, end - begin, [](float u, float v) { return u + v; }, y + begin, a + begin,
+        b + begin);
+  });
 }
 
 template struct ActivationBody<float>;

@@ -178,36 +178,30 @@ struct DifferentiateHead : AttentionGradients {
   }
 };
 
-/// delta = rowsum(dout * out) of one head of one sequence.
-struct SumDelta {
-  AttentionShape shape;
-  ConstHeads out;
-  ConstHeads dout;
-  float* delta_BNT;
-
-  void operator()(std::int64_t item) const {
-    const std::int64_t b = item / shape.heads;
-    const std::int64_t n = item % shape.heads;
-    const std::int64_t width = padded_head_dim(shape);
-    const std::int64_t block = ScratchParts::padded(attention_block * width);
-    ScratchParts parts(2 * block);
-    float* const x = parts.take(block);
-    float* const y = parts.take(block);
-    for (std::int64_t first = 0; first < shape.query_tokens; first += attention_block) {
-      const std::int64_t queries = std::min(attention_block, shape.query_tokens - first);
-      load_rows(head(shape, out, b, n), first, queries, queries, 1.0F, x, width);
-      load_rows(head(shape, dout, b, n), first, queries, queries, 1.0F, y, width);
-      for (std::int64_t i = 0; i < queries; ++i) {
-        float sum = 0;
+/// Makes delta of head `item`, of all heads of all sequences.
+void sum_delta(const AttentionShape& shape, const ConstHeads& out, const ConstHeads& dout,
+               float* delta_BNT, std::int64_t item) {
+  const std::int64_t b = item / shape.heads;
+  const std::int64_t n = item % shape.heads;
+  const std::int64_t width = padded_head_dim(shape);
+  const std::int64_t block = ScratchParts::padded(attention_block * width);
+  ScratchParts parts(2 * block);
+  float* const x = parts.take(block);
+  float* const y = parts.take(block);
+  for (std::int64_t first = 0; first < shape.query_tokens; first += attention_block) {
+    const std::int64_t queries = std::min(attention_block, shape.query_tokens - first);
+    load_rows(head(shape, out, b, n), first, queries, queries, 1.0F, x, width);
+    load_rows(head(shape, dout, b, n), first, queries, queries, 1.0F, y, width);
+    for (std::int64_t i = 0; i < queries; ++i) {
+      float sum = 0;
 #pragma omp simd reduction(+ : sum)
-        for (std::int64_t h = 0; h < width; ++h) {
-          sum += x[i * width + h] * y[i * width + h];
-        }
-        delta_BNT[item * shape.query_tokens + first + i] = sum;
+      for (std::int64_t h = 0; h < width; ++h) {
+        sum += x[i * width + h] * y[i * width + h];
       }
+      delta_BNT[item * shape.query_tokens + first + i] = sum;
     }
   }
-};
+}
 
 using Policy =
     Kokkos::RangePolicy<Kokkos::DefaultHostExecutionSpace, Kokkos::Schedule<Kokkos::Dynamic>,
@@ -219,7 +213,7 @@ void sum_attention_delta(const AttentionShape& shape, ConstHeads out, ConstHeads
                          float* delta_BNT, device::StreamRef stream) {
   enqueue(stream, [=] {
     Kokkos::parallel_for("fourfold::attention_delta", Policy(0, shape.batch * shape.heads),
-                         SumDelta{shape, out, dout, delta_BNT});
+                         [=](std::int64_t item) { sum_delta(shape, out, dout, delta_BNT, item); });
   });
 }
 

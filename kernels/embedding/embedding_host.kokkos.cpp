@@ -12,10 +12,18 @@ namespace fourfold::kernels {
 namespace {
 
 template <class T>
-struct Embedding {
-  EmbeddingOperands<T> with;
+void add_to(float* sum, const T* dy, std::int64_t width) {
+#pragma omp simd
+  for (std::int64_t d = 0; d < width; ++d) {
+    sum[d] += to_float(dy[d]);
+  }
+}
 
-  KOKKOS_FUNCTION void operator()(std::int64_t t) const {
+}  // namespace
+
+template <class T>
+void embed_tokens(const EmbeddingOperands<T>& with, device::StreamRef stream) {
+  for_each("embedding", with.tokens, stream, [with](std::int64_t t) {
     const std::int64_t row = with.token_T[t] - with.first_row;
     const T* token = row >= 0 && row < with.rows ? with.weight_VD + row * with.features : nullptr;
     const T* position = with.position_weight_PD == nullptr
@@ -35,14 +43,15 @@ struct Embedding {
     } else {
       std::fill_n(y, with.features, T{});
     }
-  }
-};
+  });
+}
+template void embed_tokens(const EmbeddingOperands<float>&, device::StreamRef);
+template void embed_tokens(const EmbeddingOperands<BFloat16>&, device::StreamRef);
+template void embed_tokens(const EmbeddingOperands<Float16>&, device::StreamRef);
 
 template <class T>
-struct EmbeddingAdd {
-  EmbeddingOperands<T> with;
-
-  KOKKOS_FUNCTION void operator()(std::int64_t t) const {
+void add_embeddings(const EmbeddingOperands<T>& with, device::StreamRef stream) {
+  for_each("embedding_add", with.tokens, stream, [with](std::int64_t t) {
     const std::int64_t row = with.token_T[t] - with.first_row;
     if (row < 0 || row >= with.rows) {
       return;
@@ -53,18 +62,19 @@ struct EmbeddingAdd {
     for (std::int64_t d = 0; d < with.features; ++d) {
       store(y[d], to_float(y[d]) + to_float(token[d]));
     }
-  }
-};
+  });
+}
+template void add_embeddings(const EmbeddingOperands<float>&, device::StreamRef);
+template void add_embeddings(const EmbeddingOperands<BFloat16>&, device::StreamRef);
+template void add_embeddings(const EmbeddingOperands<Float16>&, device::StreamRef);
 
 /// Adds one slice of features of every row of dy to the rows of the gradients, in order of t.
 /// Slices share nothing, so any number of threads gives the same bits.
 template <class T>
-struct EmbeddingBackward {
-  EmbeddingGradients<T> with;
-
-  static constexpr std::int64_t slice_width = 128;
-
-  KOKKOS_FUNCTION void operator()(std::int64_t slice) const {
+void differentiate_embedding(const EmbeddingGradients<T>& with, device::StreamRef stream) {
+  constexpr std::int64_t slice_width = 128;
+  const std::int64_t slices = (with.features + slice_width - 1) / slice_width;
+  for_each("embedding_bwd", slices, stream, [with](std::int64_t slice) {
     const std::int64_t begin = slice * slice_width;
     const std::int64_t width =
         with.features - begin < slice_width ? with.features - begin : slice_width;
@@ -78,39 +88,7 @@ struct EmbeddingBackward {
         add_to(with.dposition_weight_PD + with.position_T[t] * with.features + begin, dy, width);
       }
     }
-  }
-
-  KOKKOS_FORCEINLINE_FUNCTION static void add_to(float* sum, const T* dy, std::int64_t width) {
-#pragma omp simd
-    for (std::int64_t d = 0; d < width; ++d) {
-      sum[d] += to_float(dy[d]);
-    }
-  }
-};
-
-}  // namespace
-
-template <class T>
-void embed_tokens(const EmbeddingOperands<T>& with, device::StreamRef stream) {
-  for_each("embedding", with.tokens, stream, Embedding<T>{with});
-}
-template void embed_tokens(const EmbeddingOperands<float>&, device::StreamRef);
-template void embed_tokens(const EmbeddingOperands<BFloat16>&, device::StreamRef);
-template void embed_tokens(const EmbeddingOperands<Float16>&, device::StreamRef);
-
-template <class T>
-void add_embeddings(const EmbeddingOperands<T>& with, device::StreamRef stream) {
-  for_each("embedding_add", with.tokens, stream, EmbeddingAdd<T>{with});
-}
-template void add_embeddings(const EmbeddingOperands<float>&, device::StreamRef);
-template void add_embeddings(const EmbeddingOperands<BFloat16>&, device::StreamRef);
-template void add_embeddings(const EmbeddingOperands<Float16>&, device::StreamRef);
-
-template <class T>
-void differentiate_embedding(const EmbeddingGradients<T>& with, device::StreamRef stream) {
-  using Functor = EmbeddingBackward<T>;
-  const std::int64_t slices = (with.features + Functor::slice_width - 1) / Functor::slice_width;
-  for_each("embedding_bwd", slices, stream, Functor{with});
+  });
 }
 template void differentiate_embedding(const EmbeddingGradients<float>&, device::StreamRef);
 template void differentiate_embedding(const EmbeddingGradients<BFloat16>&, device::StreamRef);

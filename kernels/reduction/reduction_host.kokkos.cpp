@@ -17,14 +17,16 @@ namespace {
 /// Part of the numbers: another value rounds differently.
 constexpr std::int64_t elements_per_partial = 65536;
 
-template <class X, bool squares>
-struct PartialSum {
-  const X* x;
-  double* partial;
-  std::int64_t elements;
-  KOKKOS_FUNCTION void operator()(std::int64_t block) const {
-    const X* from = x + block * elements_per_partial;
-    const std::int64_t left = elements - block * elements_per_partial;
+}  // namespace
+
+template <class T, bool squares>
+void sum_elements(const char* label, const SumOperands<T>& with, device::StreamRef stream) {
+  const std::int64_t blocks = (with.elements + elements_per_partial - 1) / elements_per_partial;
+  auto* partial = scratch<double>(blocks, stream);
+  for_each(label, blocks, stream, [with, partial](std::int64_t block) {
+    const auto term = [](double value) { return squares ? value * value : value; };
+    const T* from = with.x + block * elements_per_partial;
+    const std::int64_t left = with.elements - block * elements_per_partial;
     const std::int64_t count = left < elements_per_partial ? left : elements_per_partial;
     double sum[lanes] = {};
     std::int64_t first = 0;
@@ -39,37 +41,14 @@ struct PartialSum {
       sum[i] += term(to_float(from[first + i]));
     }
     partial[block] = fold_sum(sum);
-  }
-
-  KOKKOS_FORCEINLINE_FUNCTION static double term(float element) {
-    const double value = element;
-    return squares ? value * value : value;
-  }
-};
-
-struct CombinePartials {
-  const double* partial;
-  std::int64_t blocks;
-  double* result;
-  bool accumulate;
-  KOKKOS_FUNCTION void operator()(std::int64_t /*only*/) const {
+  });
+  for_each("combine_sums", 1, stream, [with, partial, blocks](std::int64_t /*only*/) {
     double total = 0;
     for (std::int64_t block = 0; block < blocks; ++block) {
       total += partial[block];
     }
-    *result = accumulate ? *result + total : total;
-  }
-};
-
-}  // namespace
-
-template <class T, bool squares>
-void sum_elements(const char* label, const SumOperands<T>& with, device::StreamRef stream) {
-  const std::int64_t blocks = (with.elements + elements_per_partial - 1) / elements_per_partial;
-  auto* partial = static_cast<double*>(scratch(blocks * sizeof(double), stream));
-  for_each(label, blocks, stream, PartialSum<T, squares>{with.x, partial, with.elements});
-  for_each("combine_sums", 1, stream,
-           CombinePartials{partial, blocks, with.result, with.accumulate});
+    *with.result = with.accumulate ? *with.result + total : total;
+  });
 }
 template void sum_elements<float, false>(const char*, const SumOperands<float>&, device::StreamRef);
 template void sum_elements<float, true>(const char*, const SumOperands<float>&, device::StreamRef);

@@ -5,14 +5,11 @@
 #include "vectors/storage.hpp"
 
 namespace fourfold::kernels {
-namespace {
 
-/// Turns all heads of one token.
 template <class T>
-struct RotateToken {
-  RotaryOperands<T> with;
-
-  KOKKOS_INLINE_FUNCTION void operator()(std::int64_t index) const {
+void rotate_heads(const RotaryOperands<T>& with, device::StreamRef stream) {
+  // All heads of one token.
+  for_each("fourfold::rotary", with.batch * with.tokens, stream, [with](std::int64_t index) {
     const std::int64_t t = index % with.tokens;
     T* row = with.x + index / with.tokens * with.batch_stride + t * with.token_stride;
     const float* cosine = with.cos_sin_PH + with.position_T[t] * 2 * with.half;
@@ -29,14 +26,7 @@ struct RotateToken {
         store(high[h], u * cosine[h] + l * s);
       }
     }
-  }
-};
-
-}  // namespace
-
-template <class T>
-void rotate_heads(const RotaryOperands<T>& with, device::StreamRef stream) {
-  for_each("fourfold::rotary", with.batch * with.tokens, stream, RotateToken<T>{with});
+  });
 }
 template void rotate_heads(const RotaryOperands<float>&, device::StreamRef);
 template void rotate_heads(const RotaryOperands<BFloat16>&, device::StreamRef);
