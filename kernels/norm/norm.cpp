@@ -6,15 +6,12 @@
 #include <fourfold/base/contract.hpp>
 #include <fourfold/kernels/norm.hpp>
 
-#include <limits>
-
 namespace fourfold::kernels {
 namespace {
 
 /// What all norms ask of their operands.
 void expect_rows(ConstTensorView x_TD, ConstTensorView weight_D, ConstTensorView rstd_T) {
   FOURFOLD_EXPECT(x_TD.shape().rank() == 2);
-  FOURFOLD_EXPECT(x_TD.dim(1) <= std::numeric_limits<int>::max() / 2);
   FOURFOLD_EXPECT(weight_D.elements() == x_TD.dim(1) && weight_D.dtype() == x_TD.dtype());
   FOURFOLD_EXPECT(rstd_T.elements() == x_TD.dim(0));
 }
@@ -34,7 +31,7 @@ NormOperands<T> forward_operands(ConstTensorView x_TD, ConstTensorView weight_D,
   operands.y_TD = y_TD.as<T>();
   operands.rstd_T = rstd_T.as<float>();
   operands.rows = x_TD.dim(0);
-  operands.features = static_cast<int>(x_TD.dim(1));
+  operands.features = row_length(x_TD.dim(1));
   operands.epsilon = epsilon;
   return operands;
 }
@@ -57,18 +54,20 @@ void add_first(NormOperands<T>& operands, ConstTensorView residual_TD, TensorVie
 template <class T>
 NormBackwardOperands<T> backward_operands(ConstTensorView dy_TD, ConstTensorView x_TD,
                                           ConstTensorView weight_D, ConstTensorView rstd_T,
-                                          TensorView dx_TD) {
+                                          TensorView dx_TD, TensorView dweight_D) {
   expect_rows(x_TD, weight_D, rstd_T);
   expect_alike(x_TD, dy_TD);
   expect_alike(x_TD, dx_TD);
+  FOURFOLD_EXPECT(dweight_D.elements() == x_TD.dim(1));
   NormBackwardOperands<T> operands;
   operands.dy_TD = dy_TD.as<T>();
   operands.x_TD = x_TD.as<T>();
   operands.weight_D = weight_D.as<T>();
   operands.rstd_T = rstd_T.as<float>();
   operands.dx_TD = dx_TD.as<T>();
+  operands.dweight_D = dweight_D.as<float>();
   operands.rows = x_TD.dim(0);
-  operands.features = static_cast<int>(x_TD.dim(1));
+  operands.features = row_length(x_TD.dim(1));
   return operands;
 }
 
@@ -116,22 +115,22 @@ void layer_norm_backward(ConstTensorView dy_TD, ConstTensorView x_TD, ConstTenso
                          ConstTensorView mean_T, ConstTensorView rstd_T, TensorView dx_TD,
                          TensorView dweight_D, TensorView dbias_D, device::StreamRef stream) {
   FOURFOLD_EXPECT(mean_T.elements() == x_TD.dim(0));
-  FOURFOLD_EXPECT(dweight_D.elements() == x_TD.dim(1) && dbias_D.elements() == x_TD.dim(1));
+  FOURFOLD_EXPECT(dbias_D.elements() == x_TD.dim(1));
   with_storage(x_TD.dtype(), [&]<class T>(T) {
-    auto operands = backward_operands<T>(dy_TD, x_TD, weight_D, rstd_T, dx_TD);
+    auto operands = backward_operands<T>(dy_TD, x_TD, weight_D, rstd_T, dx_TD, dweight_D);
     operands.mean_T = mean_T.as<float>();
-    norm_rows_backward("layer_norm_bwd", operands, dweight_D.as<float>(), dbias_D.as<float>(),
-                       stream);
+    operands.dbias_D = dbias_D.as<float>();
+    norm_rows_backward("layer_norm_bwd", operands, stream);
   });
 }
 
 void rms_norm_backward(ConstTensorView dy_TD, ConstTensorView x_TD, ConstTensorView weight_D,
                        ConstTensorView rstd_T, TensorView dx_TD, TensorView dweight_D,
                        device::StreamRef stream) {
-  FOURFOLD_EXPECT(dweight_D.elements() == x_TD.dim(1));
   with_storage(x_TD.dtype(), [&]<class T>(T) {
-    norm_rows_backward("rms_norm_bwd", backward_operands<T>(dy_TD, x_TD, weight_D, rstd_T, dx_TD),
-                       dweight_D.as<float>(), nullptr, stream);
+    norm_rows_backward("rms_norm_bwd",
+                       backward_operands<T>(dy_TD, x_TD, weight_D, rstd_T, dx_TD, dweight_D),
+                       stream);
   });
 }
 

@@ -37,13 +37,22 @@ struct NormBackwardOperands {
   const float* mean_T = nullptr;  ///< nullptr: an rms_norm
   const float* rstd_T = nullptr;
   T* dx_TD = nullptr;
+  float* dweight_D = nullptr;
+  float* dbias_D = nullptr;  ///< nullptr: an rms_norm
   std::int64_t rows = 0;
   int features = 0;
 };
 
-/// @param dbias_D  nullptr for an rms_norm
 template <class T>
 void norm_rows_backward(const char* label, const NormBackwardOperands<T>& operands,
-                        float* dweight_D, float* dbias_D, device::StreamRef stream);
+                        device::StreamRef stream);
+
+/// What the gradient of an element needs to know of its row.
+struct RowMeans {
+  float mean;
+  float rstd;
+  float g;       ///< mean of dy * weight
+  float g_xhat;  ///< mean of dy * weight * xhat
+};
 
 }  // namespace fourfold::kernels

@@ -137,8 +137,7 @@ struct NormBackward {
   KOKKOS_FORCEINLINE_FUNCTION void add_across_warps(const RowTeam& team, int rank,
                                                     Sums& total) const {
     if constexpr (Threads::warps > 1) {
-      auto* const shared =
-          static_cast<float*>(team.team_shmem().get_shmem(shared_floats * sizeof(float)));
+      auto* const shared = team_memory<float>(team, shared_floats);
       for (int warp = Threads::warps - 1; warp > 0; --warp) {
         if (team.team_rank() == warp) {
           each_shared(shared, rank,
@@ -208,16 +207,9 @@ struct AddGradients {
   }
 };
 
-/// What becomes of the blocks' sums.
-struct Gradients {
-  float* dweight_D;
-  float* dbias_D;
-  device::StreamRef stream;
-};
-
 /// Cuts rows into blocks for start(rows cut so, number of blocks), and adds up the sums they leave.
 template <bool whole, bool centred, class T, class Start>
-void in_blocks(const NormBackwardOperands<T>& of, int resident, const Gradients& to,
+void in_blocks(const NormBackwardOperands<T>& of, int resident, device::StreamRef stream,
                const Start& start) {
   constexpr int most_pack_elements = 8;
   const int padded =
@@ -225,69 +217,70 @@ void in_blocks(const NormBackwardOperands<T>& of, int resident, const Gradients&
   const std::int64_t block_rows = rows_of_block(of.rows, resident);
   const std::int64_t blocks = (of.rows + block_rows - 1) / block_rows;
   const int columns = (centred ? 2 : 1) * padded;
-  auto* const partial_BD = static_cast<float*>(
-      scratch(static_cast<std::size_t>(blocks * columns) * sizeof(float), to.stream));
+  auto* const partial_BD = scratch<float>(blocks * columns, stream);
   start(BlockedRows<T, whole>{of, padded, partial_BD, block_rows}, blocks);
-  add_blocks("norm_add_blocks", partial_BD, blocks, columns, to.stream,
-             AddGradients{to.dweight_D, to.dbias_D, padded, of.features});
+  add_blocks("norm_add_blocks", partial_BD, blocks, columns, stream,
+             AddGradients{of.dweight_D, of.dbias_D, padded, of.features});
 }
 
 template <bool whole, bool centred, class Row, int resident, class T>
-void take_blocks(const char* label, const NormBackwardOperands<T>& of, const Gradients& to) {
+void take_blocks(const char* label, const NormBackwardOperands<T>& of, device::StreamRef stream) {
   using Body = NormBackward<T, whole, centred, Row>;
-  in_blocks<whole, centred>(of, resident, to,
-                            [&](const BlockedRows<T, whole>& with, std::int64_t blocks) {
-                              for_teams<Row::team_warps, resident>(label, blocks, Body::team_bytes,
-                                                                   to.stream, Body{with});
-                            });
+  in_blocks<whole, centred>(
+      of, resident, stream, [&](const BlockedRows<T, whole>& with, std::int64_t blocks) {
+        for_teams<Row::team_warps, resident>(label, blocks, Body::team_bytes, stream, Body{with});
+      });
 }
 
 template <bool whole, bool centred, class T>
-void take_long_rows(const char* label, const NormBackwardOperands<T>& of, const Gradients& to) {
+void take_long_rows(const char* label, const NormBackwardOperands<T>& of,
+                    device::StreamRef stream) {
   using Body = LongNormBackward<T, whole, centred>;
-  in_blocks<whole, centred>(of, 4, to, [&](const BlockedRows<T, whole>& with, std::int64_t blocks) {
-    for_each("norm_dweight", blocks * of.features, to.stream,
-             LongWeightGradient<T, whole, centred>{with});
-    for_teams<norm_warps, 3>(label, of.rows, Body::Threads::team_bytes, to.stream, Body{with});
-  });
+  in_blocks<whole, centred>(
+      of, 4, stream, [&](const BlockedRows<T, whole>& with, std::int64_t blocks) {
+        for_each("norm_dweight", blocks * of.features, stream,
+                 LongWeightGradient<T, whole, centred>{with});
+        for_teams<norm_warps, 3>(label, of.rows, Body::Threads::team_bytes, stream, Body{with});
+      });
 }
 
 template <bool whole, bool centred, class T>
-void norm_backward(const char* label, const NormBackwardOperands<T>& of, const Gradients& to) {
+void norm_backward(const char* label, const NormBackwardOperands<T>& of, device::StreamRef stream) {
   const int packs = (of.features + pack_elements<T> - 1) / pack_elements<T>;
   if (packs <= 96) {
-    take_blocks<whole, centred, NormRow<96, true>, 2>(label, of, to);
+    take_blocks<whole, centred, NormRow<96, true>, 2>(label, of, stream);
   } else if (packs <= 128) {  // a warp has no registers for both sums of a row of 16 bits
-    take_blocks<whole, centred, NormRow<128, false, 4>, 6>(label, of, to);
+    take_blocks<whole, centred, NormRow<128, false, 4>, 6>(label, of, stream);
   } else if (packs <= 256) {
-    take_blocks<whole, centred, NormRow<256, false>, 3>(label, of, to);
+    take_blocks<whole, centred, NormRow<256, false>, 3>(label, of, stream);
   } else if (packs <= 512) {
-    take_blocks<whole, centred, NormRow<512, false>, 2>(label, of, to);
+    take_blocks<whole, centred, NormRow<512, false>, 2>(label, of, stream);
   } else if (packs <= 1024) {
-    take_blocks<whole, centred, NormRow<1024, false>, 1>(label, of, to);
+    take_blocks<whole, centred, NormRow<1024, false>, 1>(label, of, stream);
   } else {
-    take_long_rows<whole, centred>(label, of, to);
+    take_long_rows<whole, centred>(label, of, stream);
   }
 }
 
 }  // namespace
 
 template <class T>
-void norm_rows_backward(const char* label, const NormBackwardOperands<T>& of, float* dweight_D,
-                        float* dbias_D, device::StreamRef stream) {
+void norm_rows_backward(const char* label, const NormBackwardOperands<T>& of,
+                        device::StreamRef stream) {
   const bool whole = in_packs(of.features, of.dy_TD, of.x_TD, of.weight_D, of.dx_TD);
-  const Gradients to{dweight_D, dbias_D, stream};
   if (of.mean_T != nullptr) {
-    whole ? norm_backward<true, true>(label, of, to) : norm_backward<false, true>(label, of, to);
+    whole ? norm_backward<true, true>(label, of, stream)
+          : norm_backward<false, true>(label, of, stream);
   } else {
-    whole ? norm_backward<true, false>(label, of, to) : norm_backward<false, false>(label, of, to);
+    whole ? norm_backward<true, false>(label, of, stream)
+          : norm_backward<false, false>(label, of, stream);
   }
 }
-template void norm_rows_backward(const char*, const NormBackwardOperands<float>&, float*, float*,
+template void norm_rows_backward(const char*, const NormBackwardOperands<float>&,
                                  device::StreamRef);
-template void norm_rows_backward(const char*, const NormBackwardOperands<BFloat16>&, float*, float*,
+template void norm_rows_backward(const char*, const NormBackwardOperands<BFloat16>&,
                                  device::StreamRef);
-template void norm_rows_backward(const char*, const NormBackwardOperands<Float16>&, float*, float*,
+template void norm_rows_backward(const char*, const NormBackwardOperands<Float16>&,
                                  device::StreamRef);
 
 }  // namespace fourfold::kernels

@@ -85,9 +85,10 @@ struct Norm {
   static constexpr int n = pack_elements<T>;
 
   KOKKOS_FUNCTION void operator()(const RowTeam& team) const {
-    const std::int64_t t =
-        Row::by_warp ? std::int64_t{team.league_rank()} * team.team_size() + team.team_rank()
-                     : std::int64_t{team.league_rank()};
+    std::int64_t t = team.league_rank();
+    if constexpr (Row::by_warp) {
+      t = t * team.team_size() + team.team_rank();
+    }
     if (t >= with.rows) {
       return;  // whole warps, which meet at no barrier
     }

@@ -35,14 +35,6 @@ struct BlockedRows : NormBackwardOperands<T> {
   std::int64_t block_rows;
 };
 
-/// What an element needs to know of its row.
-struct RowMeans {
-  float mean;
-  float rstd;
-  float g;       // mean of dy * weight
-  float g_xhat;  // mean of dy * weight * xhat
-};
-
 /// Adds the sums of one pack: dy * weight, and that times x - mean.
 template <class T>
 KOKKOS_FORCEINLINE_FUNCTION void add_pack(const PackWords& dy, const PackWords& x,

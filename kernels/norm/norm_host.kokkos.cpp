@@ -51,83 +51,69 @@ KOKKOS_FORCEINLINE_FUNCTION const T* row_to_normalise(const NormOperands<T>& wit
   }
 }
 
+/// Mean of a row's first elements.
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION float first_mean(const T* row, std::int64_t features) {
+  const std::int64_t count = features < lanes ? features : lanes;
+  return sum_row(
+             NothingAhead{}, count, [](float x) { return x; }, row) /
+         static_cast<float>(count);
+}
+
 /// Mean and variance come from one pass over the differences to a shift, the mean of the row's
 /// first `lanes` elements. It is off by at most sqrt(features / lanes) standard deviations, so the
 /// variance loses at most the factor 1 + features / lanes of its accuracy, usually none.
-template <class T, bool adds>
-struct LayerNorm {
-  NormOperands<T> with;
+template <bool adds, class T>
+KOKKOS_FORCEINLINE_FUNCTION void layer_norm_row(const NormOperands<T>& with, std::int64_t t) {
+  const std::int64_t features = with.features;
+  const T* row = row_to_normalise<adds>(with, t);
+  const auto count = static_cast<float>(features);
+  const float shift = first_mean(row, features);
+  Lanes sum;
+  Lanes squares;
+  fill(sum, 0.0F);
+  fill(squares, 0.0F);
+  read_row(
+      NothingAhead{}, features,
+      [&](int lane, float x) {
+        const float shifted = x - shift;
+        sum[lane] += shifted;
+        squares[lane] += shifted * shifted;
+      },
+      row);
+  const float shifted_mean = fold_sum(sum) / count;
+  const float mean = shift + shifted_mean;
+  const float rounded = fold_sum(squares) / count - shifted_mean * shifted_mean;
+  const float variance = rounded < 0.0F ? 0.0F : rounded;  // NaN stays NaN
+  const float rstd = 1.0F / std::sqrt(variance + with.epsilon);
+  const auto normalise = [mean, rstd](float x, float weight, float bias) {
+    return (x - mean) * rstd * weight + bias;
+  };
+  map(prefetch_next<adds>(with, t), features, normalise, with.y_TD + t * features, row,
+      with.weight_D, with.bias_D);
+  with.mean_T[t] = mean;
+  with.rstd_T[t] = rstd;
+}
 
-  KOKKOS_FUNCTION void operator()(std::int64_t t) const {
-    const std::int64_t features = with.features;
-    const T* row = row_to_normalise<adds>(with, t);
-    const auto count = static_cast<float>(features);
-    const float shift = first_mean(row);
-    Lanes sum;
-    Lanes squares;
-    fill(sum, 0.0F);
-    fill(squares, 0.0F);
-    read_row(
-        NothingAhead{}, features,
-        [&](int lane, float x) {
-          const float shifted = x - shift;
-          sum[lane] += shifted;
-          squares[lane] += shifted * shifted;
-        },
-        row);
-    const float shifted_mean = fold_sum(sum) / count;
-    const float mean = shift + shifted_mean;
-    const float rounded = fold_sum(squares) / count - shifted_mean * shifted_mean;
-    const float variance = rounded < 0.0F ? 0.0F : rounded;  // NaN stays NaN
-    const float rstd = 1.0F / std::sqrt(variance + with.epsilon);
-    const auto normalise = [mean, rstd](float x, float weight, float bias) {
-      return (x - mean) * rstd * weight + bias;
-    };
-    map(prefetch_next<adds>(with, t), features, normalise, with.y_TD + t * features, row,
-        with.weight_D, with.bias_D);
-    with.mean_T[t] = mean;
-    with.rstd_T[t] = rstd;
-  }
-
-  /// Mean of the row's first elements.
-  KOKKOS_FORCEINLINE_FUNCTION float first_mean(const T* row) const {
-    const std::int64_t count = with.features < lanes ? with.features : lanes;
-    return sum_row(
-               NothingAhead{}, count, [](float x) { return x; }, row) /
-           static_cast<float>(count);
-  }
-};
-
-template <class T, bool adds>
-struct RmsNorm {
-  NormOperands<T> with;
-
-  KOKKOS_FUNCTION void operator()(std::int64_t t) const {
-    const std::int64_t features = with.features;
-    const T* row = row_to_normalise<adds>(with, t);
-    const auto ahead = prefetch_next<adds>(with, t);
-    const float squares = sum_row(
-        ahead, features, [](float x) { return x * x; }, row);
-    const float rstd = 1.0F / std::sqrt(squares / static_cast<float>(features) + with.epsilon);
-    map(
-        ahead, features, [rstd](float x, float weight) { return x * rstd * weight; },
-        with.y_TD + t * features, row, with.weight_D);
-    with.rstd_T[t] = rstd;
-  }
-};
+template <bool adds, class T>
+KOKKOS_FORCEINLINE_FUNCTION void rms_norm_row(const NormOperands<T>& with, std::int64_t t) {
+  const std::int64_t features = with.features;
+  const T* row = row_to_normalise<adds>(with, t);
+  const auto ahead = prefetch_next<adds>(with, t);
+  const float squares = sum_row(
+      ahead, features, [](float x) { return x * x; }, row);
+  const float rstd = 1.0F / std::sqrt(squares / static_cast<float>(features) + with.epsilon);
+  map(
+      ahead, features, [rstd](float x, float weight) { return x * rstd * weight; },
+      with.y_TD + t * features, row, with.weight_D);
+  with.rstd_T[t] = rstd;
+}
 
 /// One block of rows of either backward pass: the gradient of each row, and the block's sums for
 /// dweight (and, where `centred`, dbias) in the order of lanes.
 template <class T, bool centred>
 struct NormBackward {
-  const T* dy_TD;
-  const T* x_TD;
-  const T* weight_D;
-  const float* mean_T;
-  const float* rstd_T;
-  T* dx_TD;
-  std::int64_t rows;
-  std::int64_t features;
+  NormBackwardOperands<T> with;
   float* partial_BD;    ///< per block `padded` sums for dweight, then as many for dbias
   std::int64_t padded;  ///< features rounded up to whole chunks
 
@@ -139,20 +125,13 @@ struct NormBackward {
       dweight[i] = 0;
     }
     const std::int64_t begin = block * rows_per_block;
-    const std::int64_t end = begin + rows_per_block < rows ? begin + rows_per_block : rows;
-    Row row = sum_up(begin);
+    const std::int64_t end =
+        begin + rows_per_block < with.rows ? begin + rows_per_block : with.rows;
+    RowMeans row = sum_up(begin);
     for (std::int64_t t = begin; t < end; ++t) {
       row = add_row(t, t + 1 < end ? t + 1 : t, row, dweight, dweight + padded);
     }
   }
-
-  /// What an element needs to know of its row.
-  struct Row {
-    float mean;
-    float rstd;
-    float mean_g;       ///< of dy * weight
-    float mean_g_xhat;  ///< of dy * weight * xhat
-  };
 
   /// Adds an element to the sums over its row, of dy * weight and of dy * weight * (x - mean).
   KOKKOS_FORCEINLINE_FUNCTION auto summing(std::int64_t t, Lanes& g_sum,
@@ -166,35 +145,40 @@ struct NormBackward {
       g_centred_sum[lane] += g * (x - mean);
     };
   }
-  KOKKOS_FORCEINLINE_FUNCTION Row row_of(std::int64_t t, Lanes& g_sum, Lanes& g_centred_sum) const {
-    const auto count = static_cast<float>(features);
-    const float rstd = rstd_T[t];
+  KOKKOS_FORCEINLINE_FUNCTION RowMeans row_of(std::int64_t t, Lanes& g_sum,
+                                              Lanes& g_centred_sum) const {
+    const auto count = static_cast<float>(with.features);
+    const float rstd = with.rstd_T[t];
     return {mean_of(t), rstd, centred ? fold_sum(g_sum) / count : 0.0F,
             fold_sum(g_centred_sum) * rstd / count};
   }
   KOKKOS_FORCEINLINE_FUNCTION float mean_of(std::int64_t t) const {
-    return centred ? mean_T[t] : 0.0F;
+    return centred ? with.mean_T[t] : 0.0F;
   }
 
-  KOKKOS_FORCEINLINE_FUNCTION Row sum_up(std::int64_t t) const {
+  KOKKOS_FORCEINLINE_FUNCTION RowMeans sum_up(std::int64_t t) const {
+    const std::int64_t features = with.features;
     Lanes g_sum;
     Lanes g_centred_sum;
-    read_row(NothingAhead{}, features, summing(t, g_sum, g_centred_sum), dy_TD + t * features,
-             x_TD + t * features, weight_D);
+    read_row(NothingAhead{}, features, summing(t, g_sum, g_centred_sum), with.dy_TD + t * features,
+             with.x_TD + t * features, with.weight_D);
     return row_of(t, g_sum, g_centred_sum);
   }
 
   /// Adds row t, and sums up row `next` in the same loop: the one comes out of the cache while the
   /// other comes from memory, and neither waits for the other's arithmetic.
-  KOKKOS_FORCEINLINE_FUNCTION Row add_row(std::int64_t t, std::int64_t next, const Row& row,
-                                          float* dweight, float* dbias) const {
-    const T* dy = dy_TD + t * features;
-    const T* x = x_TD + t * features;
-    T* dx = dx_TD + t * features;
-    const T* next_dy = dy_TD + next * features;
-    const T* next_x = x_TD + next * features;
+  KOKKOS_FORCEINLINE_FUNCTION RowMeans add_row(std::int64_t t, std::int64_t next,
+                                               const RowMeans& row, float* dweight,
+                                               float* dbias) const {
+    const std::int64_t features = with.features;
+    const T* dy = with.dy_TD + t * features;
+    const T* x = with.x_TD + t * features;
+    T* dx = with.dx_TD + t * features;
+    const T* weight_D = with.weight_D;
+    const T* next_dy = with.dy_TD + next * features;
+    const T* next_x = with.x_TD + next * features;
     const std::int64_t ahead =
-        next + 1 < rows && features >= prefetch_distance ? prefetch_distance : 0;
+        next + 1 < with.rows && features >= prefetch_distance ? prefetch_distance : 0;
     Lanes g_sum;
     Lanes g_centred_sum;
     const auto sum_next = summing(next, g_sum, g_centred_sum);
@@ -221,26 +205,22 @@ struct NormBackward {
   }
 
   /// The new dx of one element.
-  KOKKOS_FORCEINLINE_FUNCTION static float add(const Row& row, float dx, float dy, float x,
+  KOKKOS_FORCEINLINE_FUNCTION static float add(const RowMeans& row, float dx, float dy, float x,
                                                float weight, float& dweight, float& dbias) {
     const float xhat = (x - row.mean) * row.rstd;
     dweight += dy * xhat;
     if constexpr (centred) {
       dbias += dy;
     }
-    return dx + row.rstd * (dy * weight - row.mean_g - xhat * row.mean_g_xhat);
+    return dx + row.rstd * (dy * weight - row.g - xhat * row.g_xhat);
   }
 };
 
 /// target[d] += sum over blocks of partial[block][lane of d], blocks in order.
 template <class T>
-struct AddBlocks {
-  const float* partial;
-  float* target;
-  std::int64_t blocks;
-  std::int64_t stride;
-  std::int64_t features;
-  KOKKOS_FUNCTION void operator()(std::int64_t chunk) const {
+void add_blocks(const char* label, const float* partial, float* target, std::int64_t blocks,
+                std::int64_t stride, std::int64_t features, device::StreamRef stream) {
+  for_each(label, (features + lanes - 1) / lanes, stream, [=](std::int64_t chunk) {
     const float* from = partial + chunk * lanes;
     Lanes sum;
     fill(sum, 0.0F);
@@ -255,35 +235,30 @@ struct AddBlocks {
     for (int i = 0; i < lanes && i < left; ++i) {
       to[i] += sum[left >= lanes ? lane_of<T>(i) : i];
     }
-  }
-};
+  });
+}
 
 template <class T, bool centred>
-void norm_backward(const char* label, const NormBackwardOperands<T>& with, float* dweight_D,
-                   float* dbias_D, device::StreamRef stream) {
+void norm_backward(const char* label, const NormBackwardOperands<T>& with,
+                   device::StreamRef stream) {
   const std::int64_t blocks = (with.rows + rows_per_block - 1) / rows_per_block;
-  const std::int64_t chunks = (with.features + lanes - 1) / lanes;
-  const std::int64_t padded = chunks * lanes;
+  const std::int64_t padded = (with.features + lanes - 1) / lanes * lanes;
   const std::int64_t stride = NormBackward<T, centred>::sums * padded;
-  auto* partial = static_cast<float*>(
-      scratch(static_cast<std::size_t>(blocks * stride) * sizeof(float), stream));
-  for_each(label, blocks, stream,
-           NormBackward<T, centred>{with.dy_TD, with.x_TD, with.weight_D, with.mean_T, with.rstd_T,
-                                    with.dx_TD, with.rows, with.features, partial, padded});
-  for_each("norm_dweight", chunks, stream,
-           AddBlocks<T>{partial, dweight_D, blocks, stride, with.features});
+  auto* partial = scratch<float>(blocks * stride, stream);
+  for_each(label, blocks, stream, NormBackward<T, centred>{with, partial, padded});
+  add_blocks<T>("norm_dweight", partial, with.dweight_D, blocks, stride, with.features, stream);
   if constexpr (centred) {
-    for_each("norm_dbias", chunks, stream,
-             AddBlocks<T>{partial + padded, dbias_D, blocks, stride, with.features});
+    add_blocks<T>("norm_dbias", partial + padded, with.dbias_D, blocks, stride, with.features,
+                  stream);
   }
 }
 
 template <class T, bool adds>
 void norm(const char* label, const NormOperands<T>& with, device::StreamRef stream) {
   if (with.bias_D != nullptr) {
-    for_each(label, with.rows, stream, LayerNorm<T, adds>{with});
+    for_each(label, with.rows, stream, [with](std::int64_t t) { layer_norm_row<adds>(with, t); });
   } else {
-    for_each(label, with.rows, stream, RmsNorm<T, adds>{with});
+    for_each(label, with.rows, stream, [with](std::int64_t t) { rms_norm_row<adds>(with, t); });
   }
 }
 
@@ -303,18 +278,18 @@ template void norm_rows(const char*, const NormOperands<Float16>&, device::Strea
 
 template <class T>
 void norm_rows_backward(const char* label, const NormBackwardOperands<T>& operands,
-                        float* dweight_D, float* dbias_D, device::StreamRef stream) {
+                        device::StreamRef stream) {
   if (operands.mean_T != nullptr) {
-    norm_backward<T, true>(label, operands, dweight_D, dbias_D, stream);
+    norm_backward<T, true>(label, operands, stream);
   } else {
-    norm_backward<T, false>(label, operands, dweight_D, dbias_D, stream);
+    norm_backward<T, false>(label, operands, stream);
   }
 }
-template void norm_rows_backward(const char*, const NormBackwardOperands<float>&, float*, float*,
+template void norm_rows_backward(const char*, const NormBackwardOperands<float>&,
                                  device::StreamRef);
-template void norm_rows_backward(const char*, const NormBackwardOperands<BFloat16>&, float*, float*,
+template void norm_rows_backward(const char*, const NormBackwardOperands<BFloat16>&,
                                  device::StreamRef);
-template void norm_rows_backward(const char*, const NormBackwardOperands<Float16>&, float*, float*,
+template void norm_rows_backward(const char*, const NormBackwardOperands<Float16>&,
                                  device::StreamRef);
 
 }  // namespace fourfold::kernels
