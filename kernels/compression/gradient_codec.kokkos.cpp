@@ -7,15 +7,19 @@
 
 #include <Kokkos_Core.hpp>
 
-#include <cstring>
 #include <limits>
 #include <type_traits>
 
 namespace fourfold::kernels {
 namespace {
 
-constexpr int block_elements = static_cast<int>(codec_block_elements);
-constexpr std::int64_t block_bytes = block_elements + static_cast<std::int64_t>(sizeof(float));
+constexpr int block_elements = codec_block_elements;
+
+/// One block of int8 in a payload. The last one may have fewer codes.
+struct Int8Block {
+  float scale;
+  std::int8_t codes[block_elements];
+};
 
 /// The operands of encode().
 struct Source {
@@ -50,9 +54,8 @@ struct EncodeBf16 {
 #pragma omp simd
     for (std::int64_t i = begin; i < end; ++i) {
       const float x = source.at(i);
-      const std::uint32_t word = bfloat16_word(x);
-      payload[i].bits = static_cast<std::uint16_t>(word >> 16);
-      source.new_error[i] = (x - float_from_bits(word & 0xFFFF0000U)) * unscale;
+      store(payload[i], x);
+      source.new_error[i] = (x - to_float(payload[i])) * unscale;
     }
   }
   template <int n>
@@ -81,39 +84,36 @@ KOKKOS_FORCEINLINE_FUNCTION float block_scale(std::uint32_t largest_bits) {
 
 struct EncodeInt8 {
   Source source;
-  std::byte* payload;
+  Int8Block* payload;
   std::int64_t elements;
 
   KOKKOS_FUNCTION void operator()(std::int64_t index) const {
     const std::int64_t begin = index * codec_block_elements;
     const std::int64_t left = elements - begin;
-    const int count = left < block_elements ? static_cast<int>(left) : block_elements;
+    const std::int64_t count = left < block_elements ? left : block_elements;
     float x[block_elements];
     // As integers magnitudes have the order of the numbers, and NaN comes after infinity.
     std::uint32_t largest = 0;
 #pragma omp simd reduction(max : largest)
-    for (int i = 0; i < count; ++i) {
+    for (std::int64_t i = 0; i < count; ++i) {
       x[i] = source.at(begin + i);
       const std::uint32_t magnitude = float_bits(x[i]) & 0x7FFFFFFFU;
       largest = magnitude > largest ? magnitude : largest;
     }
-    const float scale = block_scale(largest);
-    std::byte* const block = payload + index * block_bytes;
-    std::memcpy(block, &scale, sizeof(scale));
-    write_codes(x, count, scale, reinterpret_cast<std::int8_t*>(block + sizeof(scale)),
-                source.new_error + begin);
+    Int8Block& block = payload[index];
+    block.scale = block_scale(largest);
+    write_codes(x, count, block.scale, block.codes, source.new_error + begin);
   }
 
-  KOKKOS_FORCEINLINE_FUNCTION void write_codes(const float* x, int count, float scale,
+  KOKKOS_FORCEINLINE_FUNCTION void write_codes(const float* x, std::int64_t count, float scale,
                                                std::int8_t* codes, float* new_error) const {
     const float inverse = scale > 0 ? 1.0F / scale : 0.0F;
     const float unscale = 1.0F / source.error_scale;
     // Adding 1.5 * 2^23 rounds to an integer in the low bits.
     constexpr float shift = 12582912.0F;
 #pragma omp simd
-    for (int i = 0; i < count; ++i) {
-      const auto code =
-          static_cast<std::int32_t>(float_bits(x[i] * inverse + shift) - float_bits(shift));
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int32_t code = float_bits(x[i] * inverse + shift) - float_bits(shift);
       codes[i] = static_cast<std::int8_t>(code);
       new_error[i] = (x[i] - scale * static_cast<float>(code)) * unscale;
     }
@@ -131,12 +131,11 @@ struct EncodeInt8Blocks {
 
   static constexpr int lane_elements = 4;
   static constexpr int vector_lanes = 32;
-  static constexpr int team_threads = teams_on_host ? 1 : 8;
+  static constexpr std::int64_t team_threads = teams_on_host ? 1 : 8;
   static constexpr int pieces = block_elements / lane_elements;
 
   KOKKOS_FUNCTION void operator()(const TeamPolicy::member_type& team) const {
-    const std::int64_t index =
-        static_cast<std::int64_t>(team.league_rank()) * team_threads + team.team_rank();
+    const std::int64_t index = team.league_rank() * team_threads + team.team_rank();
     if (index >= count) {
       return;
     }
@@ -156,8 +155,8 @@ struct EncodeInt8Blocks {
         },
         Kokkos::Max<std::uint32_t>(largest));
     const float scale = block_scale(largest);
-    std::byte* const block = blocks.payload + index * block_bytes;
-    Kokkos::single(Kokkos::PerThread(team), [&] { *reinterpret_cast<float*>(block) = scale; });
+    Int8Block& block = blocks.payload[index];
+    Kokkos::single(Kokkos::PerThread(team), [&] { block.scale = scale; });
     Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, pieces), [&](int piece) {
       for_piece(begin + piece * lane_elements, [&]<int n>(std::int64_t first, Count<n>) {
         float x[n];
@@ -165,7 +164,7 @@ struct EncodeInt8Blocks {
         StoredElements<std::int8_t, n> codes;
         blocks.source.load_sum(first, x);
         blocks.write_codes(x, n, scale, codes.element, error);
-        *reinterpret_cast<CodesOf<n>*>(block + sizeof(scale) + (first - begin)) =
+        *reinterpret_cast<CodesOf<n>*>(block.codes + (first - begin)) =
             __builtin_bit_cast(CodesOf<n>, codes);
         save<n>(blocks.source.new_error + first, error);
       });
@@ -227,50 +226,37 @@ struct DecodeBf16 {
 
 template <Write write>
 struct DecodeInt8 {
-  const std::byte* payload;
+  const Int8Block* payload;
   float* gradient;
   std::int64_t elements;
 
   KOKKOS_FUNCTION void operator()(std::int64_t index) const {
     const std::int64_t begin = index * codec_block_elements;
     const std::int64_t left = elements - begin;
-    const int count = left < block_elements ? static_cast<int>(left) : block_elements;
-    const std::byte* const block = payload + index * block_bytes;
-    float scale;
-    std::memcpy(&scale, block, sizeof(scale));
-    const auto* const codes = reinterpret_cast<const std::int8_t*>(block + sizeof(scale));
+    const std::int64_t count = left < block_elements ? left : block_elements;
+    const float scale = payload[index].scale;
+    const std::int8_t* const codes = payload[index].codes;
 #pragma omp simd
-    for (int i = 0; i < count; ++i) {
-      put<write>(gradient[begin + i], scale * static_cast<float>(codes[i]));
+    for (std::int64_t i = 0; i < count; ++i) {
+      put<write>(gradient[begin + i], scale * codes[i]);
     }
   }
-};
 
-/// The same on a device, for n elements of one block.
-template <Write write>
-struct DecodeInt8Run {
-  const std::byte* payload;
-  float* gradient;
-
+  /// On a device, for n elements of one block.
   template <int n>
   KOKKOS_FORCEINLINE_FUNCTION void operator()(std::int64_t first, Count<n> /*count*/) const {
     using Codes = std::conditional_t<n == 4, std::uint32_t, std::uint8_t>;
     const std::int64_t index = first / codec_block_elements;
-    const std::byte* const block = payload + index * block_bytes;
-    const float scale = *reinterpret_cast<const float*>(block);
+    const Int8Block& block = payload[index];
     const auto codes = __builtin_bit_cast(
-        CodesInMemory<n>, *reinterpret_cast<const Codes*>(block + sizeof(scale) +
-                                                          (first - index * codec_block_elements)));
+        StoredElements<std::int8_t, n>,
+        *reinterpret_cast<const Codes*>(block.codes + (first - index * codec_block_elements)));
     float x[n];
     for (int i = 0; i < n; ++i) {
-      x[i] = scale * static_cast<float>(codes.element[i]);
+      x[i] = block.scale * codes.element[i];
     }
     put_run<write, n>(gradient + first, x);
   }
-
- private:
-  template <int n>
-  using CodesInMemory = StoredElements<std::int8_t, n>;
 };
 
 template <Write write>
@@ -285,15 +271,13 @@ void decode_as(GradientCodec codec, ConstTensorView payload, TensorView gradient
                      body);
     return;
   }
+  const DecodeInt8<write> body{static_cast<const Int8Block*>(payload.data()), gradient.as<float>(),
+                               elements};
   if constexpr (is_for_device) {
-    const DecodeInt8Run<write> body{static_cast<const std::byte*>(payload.data()),
-                                    gradient.as<float>()};
     for_each_pack<4>("decode_int8", elements, at_packs<4>(body.gradient), stream, body);
-    return;
+  } else {
+    for_each("decode_int8", (elements + block_elements - 1) / block_elements, stream, body);
   }
-  for_each("decode_int8", (elements + block_elements - 1) / block_elements, stream,
-           DecodeInt8<write>{static_cast<const std::byte*>(payload.data()), gradient.as<float>(),
-                             elements});
 }
 
 void encode_int8_blocks(const EncodeInt8Blocks& body, device::StreamRef stream) {
@@ -312,9 +296,8 @@ void encode_int8_blocks(const EncodeInt8Blocks& body, device::StreamRef stream) 
 
 std::int64_t payload_bytes(GradientCodec codec, std::int64_t elements) noexcept {
   const std::int64_t blocks = (elements + codec_block_elements - 1) / codec_block_elements;
-  const std::int64_t bytes = codec == GradientCodec::bf16
-                                 ? 2 * elements
-                                 : elements + blocks * static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t bytes =
+      codec == GradientCodec::bf16 ? 2 * elements : elements + blocks * sizeof(float);
   return (bytes + 3) / 4 * 4;
 }
 
@@ -333,7 +316,7 @@ void encode(GradientCodec codec, ConstTensorView gradient, ConstTensorView error
                      Place::device, stream, body);
     return;
   }
-  const EncodeInt8 body{source, static_cast<std::byte*>(payload.data()), elements};
+  const EncodeInt8 body{source, static_cast<Int8Block*>(payload.data()), elements};
   const std::int64_t blocks = (elements + block_elements - 1) / block_elements;
   if constexpr (is_for_device) {
     encode_int8_blocks({body, blocks, source.at_packs()}, stream);

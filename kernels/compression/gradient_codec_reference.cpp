@@ -13,8 +13,7 @@ namespace {
 
 /// Where a block of int8 begins.
 std::int64_t block_offset(std::int64_t element) {
-  return element / codec_block_elements *
-         (codec_block_elements + static_cast<std::int64_t>(sizeof(float)));
+  return element / codec_block_elements * (codec_block_elements + sizeof(float));
 }
 
 float scale_of(const std::vector<float>& x, std::int64_t begin, std::int64_t end) {
@@ -29,12 +28,12 @@ float scale_of(const std::vector<float>& x, std::int64_t begin, std::int64_t end
   return largest < 0x1p-100F ? 0.0F : largest / 127.0F;
 }
 
-void encode_int8(const std::vector<float>& x, std::byte* payload) {
+void encode_int8(const std::vector<float>& x, std::uint8_t* payload) {
   const std::int64_t elements = std::ssize(x);
   for (std::int64_t begin = 0; begin < elements; begin += codec_block_elements) {
     const std::int64_t end = std::min(begin + codec_block_elements, elements);
     const float scale = scale_of(x, begin, end);
-    std::byte* const block = payload + block_offset(begin);
+    std::uint8_t* const block = payload + block_offset(begin);
     std::memcpy(block, &scale, sizeof(scale));
     for (std::int64_t i = begin; i < end; ++i) {
       const float value = x[i];
@@ -44,18 +43,18 @@ void encode_int8(const std::vector<float>& x, std::byte* payload) {
   }
 }
 
-float decoded(GradientCodec codec, const std::byte* payload, std::int64_t i) {
+float decoded(GradientCodec codec, const std::uint8_t* payload, std::int64_t i) {
   if (codec == GradientCodec::bf16) {
     BFloat16 value;
     std::memcpy(&value, payload + 2 * i, sizeof(value));
     return static_cast<float>(value);
   }
-  const std::byte* const block = payload + block_offset(i);
+  const std::uint8_t* const block = payload + block_offset(i);
   float scale = 0;
   std::int8_t code = 0;
   std::memcpy(&scale, block, sizeof(scale));
   std::memcpy(&code, block + sizeof(scale) + i % codec_block_elements, 1);
-  return scale * static_cast<float>(code);
+  return scale * code;
 }
 
 }  // namespace
@@ -67,7 +66,7 @@ void encode(GradientCodec codec, ConstTensorView gradient, ConstTensorView error
     const float before = error ? error.as<float>()[i] : 0.0F;
     x[i] = gradient.as<float>()[i] + error_scale * before;
   }
-  auto* const bytes = static_cast<std::byte*>(payload.data());
+  auto* const bytes = payload.as<std::uint8_t>();
   if (codec == GradientCodec::int8) {
     encode_int8(x, bytes);
   } else {
@@ -85,7 +84,7 @@ void decode(GradientCodec codec, ConstTensorView payload, TensorView gradient, W
             device::StreamRef /*stream*/) {
   for (std::int64_t i = 0; i < gradient.elements(); ++i) {
     float& target = gradient.as<float>()[i];
-    const float value = decoded(codec, static_cast<const std::byte*>(payload.data()), i);
+    const float value = decoded(codec, payload.as<std::uint8_t>(), i);
     target = write == Write::accumulate ? target + value : value;
   }
 }

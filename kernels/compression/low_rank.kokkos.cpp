@@ -18,6 +18,11 @@ constexpr std::int64_t elements_per_partial = is_for_device ? 256 : 16384;
 
 constexpr int pack = pack_elements<float>;
 
+/// In f64, where it is exact.
+KOKKOS_FORCEINLINE_FUNCTION double product(double a, double b) {
+  return a * b;
+}
+
 /// Sums of products of a row with itself and those before it, in blocks.
 struct PartialDots {
   const float* x;
@@ -36,7 +41,7 @@ struct PartialDots {
     if constexpr (is_for_device) {
       double sum = 0;
       for (std::int64_t i = 0; i < count; ++i) {
-        sum += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+        sum += product(a[i], b[i]);
       }
       partial[index] = sum;
       return;
@@ -46,11 +51,11 @@ struct PartialDots {
     for (; first + lanes <= count; first += lanes) {
 #pragma omp simd
       for (int i = 0; i < lanes; ++i) {
-        sum[i] += static_cast<double>(a[first + i]) * static_cast<double>(b[first + i]);
+        sum[i] += product(a[first + i], b[first + i]);
       }
     }
     for (int i = 0; first + i < count; ++i) {
-      sum[i] += static_cast<double>(a[first + i]) * static_cast<double>(b[first + i]);
+      sum[i] += product(a[first + i], b[first + i]);
     }
     partial[index] = fold_sum(sum);
   }
@@ -82,7 +87,7 @@ struct Project {
     for (std::int64_t i = begin; i < end; ++i) {
       double value = mine[i];
       for (std::int64_t other = 0; other < row; ++other) {
-        value -= dots[other] * static_cast<double>(x[other * columns + i]);
+        value -= dots[other] * x[other * columns + i];
       }
       mine[i] = static_cast<float>(value);
     }
@@ -99,7 +104,7 @@ struct Project {
     for (std::int64_t other = 0; other < row; ++other) {
       load<n>(x + other * columns + first, y);
       for (int i = 0; i < n; ++i) {
-        value[i] -= dots[other] * static_cast<double>(y[i]);
+        value[i] -= dots[other] * y[i];
       }
     }
     for (int i = 0; i < n; ++i) {
@@ -114,31 +119,28 @@ struct Normalise {
   const double* before;
   const double* after;
 
+  /// Zero where nothing but rounding is left of the row.
+  KOKKOS_FORCEINLINE_FUNCTION double factor_of_row() const {
+    return *after <= 1e-12 * *before ? 0.0 : 1.0 / std::sqrt(*after);
+  }
+
   KOKKOS_FUNCTION void operator()(std::int64_t begin, std::int64_t end) const {
-    const double factor = *after <= 1e-12 * *before ? 0.0 : 1.0 / std::sqrt(*after);
+    const double factor = factor_of_row();
 #pragma omp simd
     for (std::int64_t i = begin; i < end; ++i) {
-      row[i] = static_cast<float>(static_cast<double>(row[i]) * factor);
+      row[i] = static_cast<float>(row[i] * factor);
     }
   }
   template <int n>
   KOKKOS_FORCEINLINE_FUNCTION void operator()(std::int64_t first, Count<n> /*count*/) const {
-    const double factor = *after <= 1e-12 * *before ? 0.0 : 1.0 / std::sqrt(*after);
+    const double factor = factor_of_row();
     float y[n];
     load<n>(row + first, y);
     for (float& each : y) {
-      each = static_cast<float>(static_cast<double>(each) * factor);
+      each = static_cast<float>(each * factor);
     }
     save<n>(row + first, y);
   }
-};
-
-/// Where the sums of orthonormalise_rows() lie.
-struct Sums {
-  double* before;   ///< [row]: with itself and those before it, as it comes
-  double* between;  ///< [row]: after the first pass
-  double* after;    ///< [row]: after the second
-  double* partial;
 };
 
 /// Of row `row` with rows [0, row].
@@ -161,9 +163,10 @@ void for_row(const char* label, TensorView x_RN, std::int64_t row, device::Strea
   for_each_pack<pack>(label, columns, aligned, Place::device, stream, body);
 }
 
-/// One element of a^T b and `factor` make an element of y.
+/// One element of a^T b and `factor` make an element of y: a row at a time on a host, n neighbours
+/// in it on a device.
 template <bool remainder>
-struct LowRankRow {
+struct LowRankElements {
   const float* a;
   const float* b;
   float factor;
@@ -176,38 +179,32 @@ struct LowRankRow {
     float* const mine = y + row * columns;
     for (std::int64_t first = 0; first < columns; first += lanes) {
       const std::int64_t left = columns - first;
-      const int count = left < lanes ? static_cast<int>(left) : lanes;
+      const std::int64_t count = left < lanes ? left : lanes;
       float sum[lanes] = {};
       for (std::int64_t r = 0; r < rank; ++r) {
         const float coefficient = a[r * rows + row];
         const float* const from = b + r * columns + first;
 #pragma omp simd
-        for (int i = 0; i < count; ++i) {
+        for (std::int64_t i = 0; i < count; ++i) {
           sum[i] += coefficient * from[i];
         }
       }
 #pragma omp simd
-      for (int i = 0; i < count; ++i) {
+      for (std::int64_t i = 0; i < count; ++i) {
         mine[first + i] = remainder ? factor * (mine[first + i] - sum[i]) : sum[i];
       }
     }
   }
-};
-
-/// The same on a device, for n neighbours in a row.
-template <bool remainder>
-struct LowRankRun {
-  LowRankRow<remainder> of;
 
   template <int n>
   KOKKOS_FORCEINLINE_FUNCTION void operator()(std::int64_t row, std::int64_t column,
                                               Count<n> /*count*/) const {
-    float* const mine = of.y + row * of.columns + column;
+    float* const mine = y + row * columns + column;
     float sum[n] = {};
     float x[n];
-    for (std::int64_t r = 0; r < of.rank; ++r) {
-      const float coefficient = of.a[r * of.rows + row];
-      load<n>(of.b + r * of.columns + column, x);
+    for (std::int64_t r = 0; r < rank; ++r) {
+      const float coefficient = a[r * rows + row];
+      load<n>(b + r * columns + column, x);
       for (int i = 0; i < n; ++i) {
         sum[i] += coefficient * x[i];
       }
@@ -215,7 +212,7 @@ struct LowRankRun {
     if constexpr (remainder) {
       load<n>(mine, x);
       for (int i = 0; i < n; ++i) {
-        sum[i] = of.factor * (x[i] - sum[i]);
+        sum[i] = factor * (x[i] - sum[i]);
       }
     }
     save<n>(mine, sum);
@@ -227,11 +224,12 @@ void for_rows(const char* label, ConstTensorView a_RN, ConstTensorView b_RM, flo
               TensorView y_NM, device::StreamRef stream) {
   FOURFOLD_EXPECT(a_RN.dim(0) == b_RM.dim(0));
   FOURFOLD_EXPECT(a_RN.dim(1) == y_NM.dim(0) && b_RM.dim(1) == y_NM.dim(1));
-  const LowRankRow<remainder> body{a_RN.as<float>(), b_RM.as<float>(), factor,     y_NM.as<float>(),
-                                   a_RN.dim(0),      y_NM.dim(0),      y_NM.dim(1)};
+  const LowRankElements<remainder> body{a_RN.as<float>(), b_RM.as<float>(), factor,
+                                        y_NM.as<float>(), a_RN.dim(0),      y_NM.dim(0),
+                                        y_NM.dim(1)};
   if constexpr (is_for_device) {
     for_each_pack_of_rows<pack>(label, body.rows, body.columns, at_packs<pack>(body.b, body.y),
-                                stream, LowRankRun<remainder>{body});
+                                stream, body);
   } else {
     for_each(label, body.rows, stream, body);
   }
@@ -299,18 +297,22 @@ void orthonormalise_rows(TensorView x_RN, device::StreamRef stream) {
   const std::int64_t rows = x_RN.dim(0);
   const std::int64_t columns = x_RN.dim(1);
   const std::int64_t blocks = (columns + elements_per_partial - 1) / elements_per_partial;
-  auto* const memory = static_cast<double*>(
-      scratch(static_cast<std::size_t>(rows * (blocks + 3)) * sizeof(double), stream));
-  const Sums sums{memory, memory + rows, memory + 2 * rows, memory + 3 * rows};
+  auto* const memory = scratch<double>(rows * (blocks + 3), stream);
+  // Of each row, with itself and those before it: as it comes, after the first pass, after the
+  // second.
+  double* const before = memory;
+  double* const between = memory + rows;
+  double* const after = memory + 2 * rows;
+  double* const partial = memory + 3 * rows;
   float* const x = x_RN.as<float>();
   for (std::int64_t row = 0; row < rows; ++row) {
-    dots_of(x_RN, row, sums.partial, sums.before, stream);
-    for_row("project", x_RN, row, stream, Project{x, columns, row, sums.before});
-    dots_of(x_RN, row, sums.partial, sums.between, stream);
-    for_row("project", x_RN, row, stream, Project{x, columns, row, sums.between});
-    dots_of(x_RN, row, sums.partial, sums.after, stream);
+    dots_of(x_RN, row, partial, before, stream);
+    for_row("project", x_RN, row, stream, Project{x, columns, row, before});
+    dots_of(x_RN, row, partial, between, stream);
+    for_row("project", x_RN, row, stream, Project{x, columns, row, between});
+    dots_of(x_RN, row, partial, after, stream);
     for_row("normalise", x_RN, row, stream,
-            Normalise{x + row * columns, sums.before + row, sums.after + row});
+            Normalise{x + row * columns, before + row, after + row});
   }
 }
 
@@ -329,7 +331,7 @@ void replace_zero_rows(ConstTensorView other_RM, TensorView x_RM, device::Stream
   const ReplaceZeroRow whole{other_RM.as<float>(), x_RM.as<float>(), x_RM.dim(1)};
   const std::int64_t rows = x_RM.dim(0);
   if constexpr (is_for_device) {
-    auto* const found = static_cast<std::int32_t*>(scratch(rows * sizeof(std::int32_t), stream));
+    auto* const found = scratch<std::int32_t>(rows, stream);
     const bool aligned = at_packs<pack>(whole.other, whole.x);
     for_each("clear_found", rows, stream, ClearFound{found});
     for_each_pack_of_rows<pack>("find_non_zero_rows", rows, whole.columns, aligned, stream,
