@@ -7,8 +7,6 @@
 #include "runtime/scratch.hpp"
 #include "vectors/for_each_pack.hpp"
 
-#include <cstddef>
-
 namespace fourfold::kernels {
 namespace {
 
@@ -71,15 +69,12 @@ struct Buckets {
   std::int32_t* place;   ///< [token]: tokens, in buckets, in any order
   std::int32_t* sorted;  ///< [token]: in buckets, in the order of t
 
-  static std::size_t bytes(std::int64_t rows, std::int64_t tokens) {
-    return static_cast<std::size_t>(1 + 3 * rows + 2 * tokens) * sizeof(std::int32_t);
-  }
   Buckets(const std::int32_t* index, std::int64_t tokens, std::int64_t first, std::int64_t count,
-          std::int32_t* memory)
+          device::StreamRef stream)
       : index_T(index),
         first_row(first),
         rows(count),
-        used(memory),
+        used(scratch<std::int32_t>(1 + 3 * count + 2 * tokens, stream)),
         size(used + 1),
         begin(size + rows),
         filled(begin + rows),
@@ -203,8 +198,7 @@ struct SumBuckets {
 /// Tokens of the rows [first_row, first_row + rows) of a table.
 Buckets fill_buckets(const std::int32_t* index_T, std::int64_t tokens, std::int64_t first_row,
                      std::int64_t rows, device::StreamRef stream) {
-  const Buckets buckets(index_T, tokens, first_row, rows,
-                        static_cast<std::int32_t*>(scratch(Buckets::bytes(rows, tokens), stream)));
+  const Buckets buckets(index_T, tokens, first_row, rows, stream);
   for_each("clear_buckets", rows, stream, ClearBuckets{buckets});
   for_each("count_tokens", tokens, stream, CountTokens{buckets});
   for_each("place_buckets", rows, stream, PlaceBuckets{buckets});
