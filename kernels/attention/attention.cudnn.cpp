@@ -20,6 +20,7 @@
 #include <bit>
 #include <map>
 #include <memory>
+#include <tuple>
 #include <utility>
 
 namespace fourfold::kernels {
@@ -182,7 +183,7 @@ class Session {
   ~Session() {
     plans_.clear();
     if (handle_ != nullptr) {
-      static_cast<void>(cudnnDestroy(handle_));
+      std::ignore = cudnnDestroy(handle_);
     }
   }
   Session(const Session&) = delete;

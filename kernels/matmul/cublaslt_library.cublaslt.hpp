@@ -12,6 +12,7 @@
 #include <memory>
 #include <source_location>
 #include <string>
+#include <tuple>
 #include <type_traits>
 
 namespace fourfold::kernels {
@@ -23,7 +24,7 @@ void check_cublas(cublasStatus_t status, const char* call,
 
 template <class Native, cublasStatus_t (*destroy)(Native)>
 struct DestroyCublas {
-  void operator()(Native native) const { static_cast<void>(destroy(native)); }
+  void operator()(Native native) const { std::ignore = destroy(native); }
 };
 template <class Native, cublasStatus_t (*destroy)(Native)>
 using CublasOwner = std::unique_ptr<std::remove_pointer_t<Native>, DestroyCublas<Native, destroy>>;

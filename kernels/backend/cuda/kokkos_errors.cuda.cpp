@@ -9,6 +9,7 @@
 
 #include <csignal>
 #include <string>
+#include <tuple>
 #include <utility>
 
 namespace fourfold::kernels {
@@ -52,7 +53,7 @@ void tell_kokkos_failure(const char* call, const std::exception& failure, bool o
     // apart.
     void* byte = nullptr;
     device::check_cuda(cudaMalloc(&byte, 1), call);
-    static_cast<void>(cudaFree(byte));
+    std::ignore = cudaFree(byte);
     device::check_cuda(cudaErrorMemoryAllocation, call);
   }
   throw SystemError(ExitCode::internal, fmt::format("{}: {} failed: {}", device::described_device(),

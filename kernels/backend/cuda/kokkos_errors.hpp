@@ -13,6 +13,7 @@
 #include <exception>
 #include <new>
 #include <stdexcept>
+#include <tuple>
 
 namespace fourfold::kernels {
 
@@ -37,7 +38,7 @@ void watch_kokkos_aborts();
 template <class Work>
 void with_errors_told(const char* call, const Work& work) {
   device::check_device();
-  static_cast<void>(cudaGetLastError());  // of a call whose failure nobody minds, not of this one
+  std::ignore = cudaGetLastError();  // of a call whose failure nobody minds, not of this one
   try {
     const KokkosCall kokkos_call(call);
     work();

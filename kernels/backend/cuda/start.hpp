@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <tuple>
 
 namespace fourfold::kernels {
 
@@ -37,12 +38,12 @@ inline void stop_kokkos() noexcept {
 /// Kokkos stays as it is until the process ends. Then it would complain, after the words that say
 /// why the process ends: that is left out, with all that comes at an exit.
 inline void leave_kokkos() noexcept {
-  static_cast<void>(::on_exit(
+  std::ignore = ::on_exit(
       [](int code, void* /*nothing*/) {
         std::fflush(nullptr);
         ::_exit(code);
       },
-      nullptr));
+      nullptr);
 }
 
 }  // namespace fourfold::kernels
