@@ -64,49 +64,53 @@ KOKKOS_FORCEINLINE_FUNCTION float first_mean(const T* row, std::int64_t features
 /// first `lanes` elements. It is off by at most sqrt(features / lanes) standard deviations, so the
 /// variance loses at most the factor 1 + features / lanes of its accuracy, usually none.
 template <bool adds, class T>
-KOKKOS_FORCEINLINE_FUNCTION void layer_norm_row(const NormOperands<T>& with, std::int64_t t) {
-  const std::int64_t features = with.features;
-  const T* row = row_to_normalise<adds>(with, t);
-  const auto count = static_cast<float>(features);
-  const float shift = first_mean(row, features);
-  Lanes sum;
-  Lanes squares;
-  fill(sum, 0.0F);
-  fill(squares, 0.0F);
-  read_row(
-      NothingAhead{}, features,
-      [&](int lane, float x) {
-        const float shifted = x - shift;
-        sum[lane] += shifted;
-        squares[lane] += shifted * shifted;
-      },
-      row);
-  const float shifted_mean = fold_sum(sum) / count;
-  const float mean = shift + shifted_mean;
-  const float rounded = fold_sum(squares) / count - shifted_mean * shifted_mean;
-  const float variance = rounded < 0.0F ? 0.0F : rounded;  // NaN stays NaN
-  const float rstd = 1.0F / std::sqrt(variance + with.epsilon);
-  const auto normalise = [mean, rstd](float x, float weight, float bias) {
-    return (x - mean) * rstd * weight + bias;
-  };
-  map(prefetch_next<adds>(with, t), features, normalise, with.y_TD + t * features, row,
-      with.weight_D, with.bias_D);
-  with.mean_T[t] = mean;
-  with.rstd_T[t] = rstd;
+void layer_norm_rows(const char* label, const NormOperands<T>& with, device::StreamRef stream) {
+  for_each(label, with.rows, stream, [with](std::int64_t t) {
+    const std::int64_t features = with.features;
+    const T* row = row_to_normalise<adds>(with, t);
+    const auto count = static_cast<float>(features);
+    const float shift = first_mean(row, features);
+    Lanes sum;
+    Lanes squares;
+    fill(sum, 0.0F);
+    fill(squares, 0.0F);
+    read_row(
+        NothingAhead{}, features,
+        [&](int lane, float x) {
+          const float shifted = x - shift;
+          sum[lane] += shifted;
+          squares[lane] += shifted * shifted;
+        },
+        row);
+    const float shifted_mean = fold_sum(sum) / count;
+    const float mean = shift + shifted_mean;
+    const float rounded = fold_sum(squares) / count - shifted_mean * shifted_mean;
+    const float variance = rounded < 0.0F ? 0.0F : rounded;  // NaN stays NaN
+    const float rstd = 1.0F / std::sqrt(variance + with.epsilon);
+    const auto normalise = [mean, rstd](float x, float weight, float bias) {
+      return (x - mean) * rstd * weight + bias;
+    };
+    map(prefetch_next<adds>(with, t), features, normalise, with.y_TD + t * features, row,
+        with.weight_D, with.bias_D);
+    with.mean_T[t] = mean;
+    with.rstd_T[t] = rstd;
+  });
 }
 
 template <bool adds, class T>
-KOKKOS_FORCEINLINE_FUNCTION void rms_norm_row(const NormOperands<T>& with, std::int64_t t) {
-  const std::int64_t features = with.features;
-  const T* row = row_to_normalise<adds>(with, t);
-  const auto ahead = prefetch_next<adds>(with, t);
-  const float squares = sum_row(
-      ahead, features, [](float x) { return x * x; }, row);
-  const float rstd = 1.0F / std::sqrt(squares / static_cast<float>(features) + with.epsilon);
-  map(
-      ahead, features, [rstd](float x, float weight) { return x * rstd * weight; },
-      with.y_TD + t * features, row, with.weight_D);
-  with.rstd_T[t] = rstd;
+void rms_norm_rows(const char* label, const NormOperands<T>& with, device::StreamRef stream) {
+  for_each(label, with.rows, stream, [with](std::int64_t t) {
+    const std::int64_t features = with.features;
+    const T* row = row_to_normalise<adds>(with, t);
+    const auto ahead = prefetch_next<adds>(with, t);
+    const float squares = sum_row(
+        ahead, features, [](float x) { return x * x; }, row);
+    const float rstd = 1.0F / std::sqrt(squares / static_cast<float>(features) + with.epsilon);
+    map(
+        ahead, features, [rstd](float x, float weight) { return x * rstd * weight; },
+        with.y_TD + t * features, row, with.weight_D);
+    with.rstd_T[t] = rstd;
+  });
 }
 
 /// One block of rows of either backward pass: the gradient of each row, and the block's sums for
@@ -256,9 +260,9 @@ void norm_backward(const char* label, const NormBackwardOperands<T>& with,
 template <class T, bool adds>
 void norm(const char* label, const NormOperands<T>& with, device::StreamRef stream) {
   if (with.bias_D != nullptr) {
-    for_each(label, with.rows, stream, [with](std::int64_t t) { layer_norm_row<adds>(with, t); });
+    layer_norm_rows<adds>(label, with, stream);
   } else {
-    for_each(label, with.rows, stream, [with](std::int64_t t) { rms_norm_row<adds>(with, t); });
+    rms_norm_rows<adds>(label, with, stream);
   }
 }
 
