@@ -19,8 +19,8 @@ void classify(ConstTensorView logits_TV, void* gradient_TV, ConstTensorView targ
   with_storage(logits_TV.dtype(), [&]<class T>(T) {
     cross_entropy_rows<T, with_gradient>(
         {logits_TV.as<T>(), static_cast<T*>(gradient_TV), target_T.as<std::int32_t>(),
-         loss_T.as<float>(), logits_TV.dim(0), row_length(logits_TV.dim(1)),
-         row_length(vocabulary), gradient_scale},
+         loss_T.as<float>(), logits_TV.dim(0), row_length(logits_TV.dim(1)), row_length(vocabulary),
+         gradient_scale},
         stream);
   });
 }
