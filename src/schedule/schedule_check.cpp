@@ -14,45 +14,37 @@ namespace {
 
 Defect check_memory(const Schedule& schedule, const std::vector<std::vector<int>>& slot_limits,
                     const Places& places) {
-  for (std::size_t rank = 0; rank < slot_limits.size(); ++rank) {
-    for (std::size_t chunk = 0; chunk < slot_limits[rank].size(); ++chunk) {
+  for (int rank = 0; rank < std::ssize(slot_limits); ++rank) {
+    const std::vector<Action>& actions = schedule.ranks[rank];
+    for (int chunk = 0; chunk < std::ssize(slot_limits[rank]); ++chunk) {
       const int limit = slot_limits[rank][chunk];
-      const std::vector<Action>& actions = schedule.ranks[rank];
-      const auto over = std::ranges::find_if(actions, [&](const Action& action) {
-        return action.chunk == static_cast<int>(chunk) && action.slot >= limit;
-      });
-      if (over != actions.end()) {
-        const auto index = static_cast<int>(over - actions.begin());
-        return fmt::format("{} uses slot {}, but chunk {} has memory for {} micro-batches",
-                           places.action(static_cast<int>(rank), index), over->slot, chunk, limit);
+      for (int index = 0; index < std::ssize(actions); ++index) {
+        const Action& action = actions[index];
+        if (action.chunk == chunk && action.slot >= limit) {
+          return fmt::format("{} uses slot {}, but chunk {} has memory for {} micro-batches",
+                             places.action(rank, index), action.slot, chunk, limit);
+        }
       }
     }
   }
   return std::nullopt;
 }
 
-/// Why a rank stands still: the end of a message that another rank has not posted.
-struct Wait {
-  int rank = 0;  ///< whom it waits for
-  std::string text;
-};
-
-Wait wait_of(const Dependencies& needs, const ExecutionOrder& order, const Places& places,
-             int rank) {
-  const int index = order.reached[rank];
-  for (const int number : needs.nodes[rank][index].waits) {
+/// Why an action cannot begin: the end of a message that another rank has not posted, or itself.
+ActionPlace waited_for(const Dependencies& needs, const ExecutionOrder& order,
+                       const ActionPlace& waiting) {
+  for (const int number : needs.nodes[waiting.rank][waiting.index].waits) {
     if (number < 0) {
       continue;
     }
     const Transfer& transfer = needs.transfers[number];
     for (const ActionPlace& end : {transfer.send, transfer.receive}) {
       if (order.reached[end.rank] <= end.index) {
-        return {end.rank, fmt::format("{} waits for {}", places.action(rank, index),
-                                      places.action(end.rank, end.index))};
+        return end;
       }
     }
   }
-  return {rank, places.action(rank, index)};
+  return waiting;
 }
 
 }  // namespace
@@ -131,9 +123,13 @@ Defect check_progress(const Schedule& schedule, const Places& places) {
   std::vector<bool> told(schedule.ranks.size());
   while (!told[rank]) {
     told[rank] = true;
-    const Wait wait = wait_of(needs, order, places, rank);
-    text += (text.back() == ' ' ? "" : "; ") + wait.text;
-    rank = wait.rank;
+    const ActionPlace waiting{rank, order.reached[rank]};
+    const ActionPlace needed = waited_for(needs, order, waiting);
+    text += (text.back() == ' ' ? "" : "; ") + places.action(waiting.rank, waiting.index);
+    if (needed != waiting) {
+      text += " waits for " + places.action(needed.rank, needed.index);
+    }
+    rank = needed.rank;
   }
   return text + " (no rank can go on); let one of them do earlier what the other waits for";
 }

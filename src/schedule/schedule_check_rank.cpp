@@ -83,7 +83,7 @@ class RankBuffers {
   RankBuffers(const Schedule& schedule, int rank)
       : schedule_(schedule), rank_(rank), progress_(nothing_done(schedule)) {
     for (int chunk = 0; chunk < schedule.chunks; ++chunk) {
-      slots_.emplace_back(static_cast<std::size_t>(schedule.slots(rank, chunk)));
+      slots_.emplace_back(schedule.slots(rank, chunk));
     }
   }
 

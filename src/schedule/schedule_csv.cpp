@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdint>
 #include <filesystem>
@@ -46,11 +47,13 @@ std::optional<int> take_number(std::string_view& text, int limit) {
 /// F3 or F3.1.
 std::optional<Action> parse_cell(std::string_view cell) {
   constexpr std::string_view letters = "FBIW";
+  constexpr std::array kinds{ActionKind::forward, ActionKind::backward, ActionKind::backward_input,
+                             ActionKind::backward_weight};
   const std::size_t letter = letters.find(cell.front());
   if (letter == std::string_view::npos) {
     return std::nullopt;
   }
-  Action action{static_cast<ActionKind>(letter), 0, 0, 0};
+  Action action{kinds[letter], 0, 0, 0};
   cell.remove_prefix(1);
   const auto micro_batch = cell.empty() ? std::nullopt : take_number(cell, most_micro_batches);
   if (!micro_batch) {
@@ -72,6 +75,7 @@ class Reader {
  public:
   explicit Reader(std::string_view file_name) : file_name_(file_name) {
     schedule_.name = file_name;
+    schedule_.stages = 0;
     schedule_.micro_batches = 0;
     schedule_.chunks = 0;
   }
@@ -89,7 +93,6 @@ class Reader {
       read_line(text.substr(0, end));
       text.remove_prefix(std::min(end + 1, text.size()));
     }
-    schedule_.stages = static_cast<int>(schedule_.ranks.size());
   }
 
   Schedule take() { return std::move(schedule_); }
@@ -120,9 +123,10 @@ class Reader {
                          "remove it, or write what this rank does",
                          first_empty_));
     }
+    ++schedule_.stages;
     std::vector<Action>& actions = schedule_.ranks.emplace_back();
     cells_.lines.push_back(line_);
-    cells_.cells.emplace_back();
+    cells_.columns.emplace_back();
     std::size_t begin = 0;
     while (begin <= line.size()) {
       const std::size_t end = std::min(line.find(',', begin), line.size());
@@ -130,7 +134,7 @@ class Reader {
       if (!cell.empty()) {
         const std::size_t offset = cell.data() - line.data();
         actions.push_back(read_cell(cell, offset));
-        cells_.cells.back().push_back({line_, static_cast<int>(offset) + 1});
+        cells_.columns.back().push_back(offset + 1);
       }
       begin = end + 1;
     }
@@ -273,11 +277,11 @@ Schedule read_schedule_csv(std::string_view text, const std::string& file_name, 
   reader.read(text);
   const Schedule compute = reader.take();
   check_sizes(reader, compute, stages, micro_batches);
-  if (const Defect defect = check_compute(compute, CellPlaces(compute, reader.cells()))) {
+  if (const Defect defect = check_compute(compute, Places(compute, &reader.cells()))) {
     reader.refuse(format_message("is wrong: {}", *defect));
   }
   Schedule schedule = lowered(compute);
-  if (const Defect defect = check_all(schedule, CellPlaces(schedule, reader.cells()))) {
+  if (const Defect defect = check_all(schedule, Places(schedule, &reader.cells()))) {
     reader.refuse(format_message("cannot run: {}", *defect));
   }
   return schedule;

@@ -12,18 +12,36 @@
 namespace fourfold::schedule {
 namespace {
 
-/// Finds what each action of one rank waits for, going through its list once.
-class RankWaits {
- public:
-  RankWaits(const Schedule& schedule, int rank) : schedule_(schedule), rank_(rank) {
-    for (int chunk = 0; chunk < schedule.chunks; ++chunk) {
-      slots_.emplace_back(static_cast<std::size_t>(schedule.slots(rank, chunk)));
-      slot_of_.emplace_back(static_cast<std::size_t>(schedule.micro_batches), -1);
-    }
-  }
+/// Numbers of the transfers that use a slot's buffers; -1: none.
+struct SlotMessages {
+  int arriving_activation = -1;
+  int leaving_activation = -1;
+  int arriving_gradient = -1;
+  int leaving_gradient = -1;
+};
 
-  void pass(const Action& action, Dependencies::Node& node) {
-    SlotMessages& slot = slots_[action.chunk][action.slot];
+/// Finds what each action of one rank waits for, going through its list once.
+void find_waits(const Schedule& schedule, int rank, std::vector<Dependencies::Node>& nodes) {
+  std::vector<std::vector<SlotMessages>> slots;  // [chunk][slot]
+  std::vector<std::vector<int>> slot_of;         // [chunk][micro-batch]; -1: not yet
+  for (int chunk = 0; chunk < schedule.chunks; ++chunk) {
+    slots.emplace_back(schedule.slots(rank, chunk));
+    slot_of.emplace_back(schedule.micro_batches, -1);
+  }
+  // The message that must have left the buffer that a backward writes: its own at the end of the
+  // model, the earlier chunk's where that lies on this rank.
+  const auto gradient_to_leave = [&](const Action& action) {
+    if (!schedule.next(rank, action.chunk)) {
+      return std::exchange(slots[action.chunk][action.slot].leaving_gradient, -1);
+    }
+    const auto earlier = schedule.previous_here(rank, action.chunk);
+    const int slot = earlier ? slot_of[*earlier][action.micro_batch] : -1;
+    return slot < 0 ? -1 : std::exchange(slots[*earlier][slot].leaving_gradient, -1);
+  };
+  for (std::size_t index = 0; index < nodes.size(); ++index) {
+    const Action& action = schedule.ranks[rank][index];
+    Dependencies::Node& node = nodes[index];
+    SlotMessages& slot = slots[action.chunk][action.slot];
     switch (action.kind) {
       case ActionKind::receive_activation:
         node.waits[0] = std::exchange(slot.leaving_activation, -1);
@@ -32,7 +50,7 @@ class RankWaits {
       case ActionKind::forward:
         node.waits = {std::exchange(slot.arriving_activation, -1),
                       std::exchange(slot.leaving_activation, -1)};
-        slot_of_[action.chunk][action.micro_batch] = action.slot;
+        slot_of[action.chunk][action.micro_batch] = action.slot;
         break;
       case ActionKind::send_activation:
         slot.leaving_activation = node.transfer;
@@ -52,32 +70,7 @@ class RankWaits {
         break;
     }
   }
-
- private:
-  /// Numbers of the transfers that use a slot's buffers; -1: none.
-  struct SlotMessages {
-    int arriving_activation = -1;
-    int leaving_activation = -1;
-    int arriving_gradient = -1;
-    int leaving_gradient = -1;
-  };
-
-  /// The message that must have left the buffer that this backward writes: its own at the end of
-  /// the model, the earlier chunk's where that lies on this rank.
-  int gradient_to_leave(const Action& action) {
-    if (!schedule_.next(rank_, action.chunk)) {
-      return std::exchange(slots_[action.chunk][action.slot].leaving_gradient, -1);
-    }
-    const auto earlier = schedule_.previous_here(rank_, action.chunk);
-    const int slot = earlier ? slot_of_[*earlier][action.micro_batch] : -1;
-    return slot < 0 ? -1 : std::exchange(slots_[*earlier][slot].leaving_gradient, -1);
-  }
-
-  const Schedule& schedule_;
-  int rank_;
-  std::vector<std::vector<SlotMessages>> slots_;  ///< [chunk][slot]
-  std::vector<std::vector<int>> slot_of_;         ///< [chunk][micro-batch]; -1: not yet
-};
+}
 
 }  // namespace
 
@@ -115,22 +108,20 @@ Dependencies dependencies(const Schedule& schedule) {
   for (const std::vector<Action>& actions : schedule.ranks) {
     result.nodes.emplace_back(actions.size());
   }
+  int number = 0;  // of the next transfer
   for (const Channel& channel : channels(schedule)) {
     FOURFOLD_EXPECT(channel.sends.size() == channel.receives.size());
     for (std::size_t i = 0; i < channel.sends.size(); ++i) {
-      const int number = static_cast<int>(result.transfers.size());
       const ActionPlace send = channel.sends[i];
       const ActionPlace receive = channel.receives[i];
       result.transfers.push_back({send, receive, i == 0 ? -1 : number - 1});
       result.nodes[send.rank][send.index].transfer = number;
       result.nodes[receive.rank][receive.index].transfer = number;
+      ++number;
     }
   }
   for (int rank = 0; rank < schedule.stages; ++rank) {
-    RankWaits waits(schedule, rank);
-    for (std::size_t index = 0; index < schedule.ranks[rank].size(); ++index) {
-      waits.pass(schedule.ranks[rank][index], result.nodes[rank][index]);
-    }
+    find_waits(schedule, rank, result.nodes[rank]);
   }
   return result;
 }

@@ -67,8 +67,7 @@ std::vector<Action> interleaved_actions(const Schedule& schedule, int rank) {
   const auto longest = even_part(schedule.micro_batches, group_count(schedule), 0).count;
   const std::size_t warm_up = std::min<std::int64_t>(
       std::ssize(forwards), 2 * (schedule.stages - 1 - rank) + (schedule.chunks - 1) * longest);
-  std::vector<Action> actions(forwards.begin(),
-                              forwards.begin() + static_cast<std::ptrdiff_t>(warm_up));
+  std::vector<Action> actions(forwards.begin(), forwards.begin() + warm_up);
   for (std::size_t i = 0; i < forwards.size(); ++i) {
     if (warm_up + i < forwards.size()) {
       actions.push_back(forwards[warm_up + i]);

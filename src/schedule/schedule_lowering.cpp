@@ -10,68 +10,46 @@
 namespace fourfold::schedule {
 namespace {
 
-/// The slots of one rank while its compute actions pass by.
-class SlotTable {
- public:
-  explicit SlotTable(const Schedule& schedule)
-      : micro_batches_(schedule.micro_batches),
-        occupied_(schedule.chunks),
-        slot_of_(static_cast<std::size_t>(schedule.chunks) * schedule.micro_batches, 0) {}
-
-  /// The slot of an action; forward takes the lowest free one, the last part of backward frees it.
-  int pass(const Action& action) {
-    std::vector<bool>& occupied = occupied_[action.chunk];
-    int& slot =
-        slot_of_[static_cast<std::size_t>(action.chunk) * micro_batches_ + action.micro_batch];
+/// Sets the slots of one rank's compute actions: forward takes the lowest free one, the last part
+/// of backward frees it.
+void assign_slots(const Schedule& schedule, std::vector<Action>& compute) {
+  std::vector<std::vector<bool>> occupied(schedule.chunks);  // [chunk][slot]
+  std::vector<std::vector<int>> slot_of(schedule.chunks, std::vector<int>(schedule.micro_batches));
+  for (Action& action : compute) {
+    FOURFOLD_EXPECT(is_compute(action.kind));
+    std::vector<bool>& slots = occupied[action.chunk];
+    int& slot = slot_of[action.chunk][action.micro_batch];
     if (action.kind == ActionKind::forward) {
-      const auto free = std::ranges::find(occupied, false);
-      slot = static_cast<int>(free - occupied.begin());
-      if (free == occupied.end()) {
-        occupied.push_back(true);
-      } else {
-        *free = true;
+      slot = 0;
+      while (slot < std::ssize(slots) && slots[slot]) {
+        ++slot;
       }
-    } else if (action.kind != ActionKind::backward_input &&
-               static_cast<std::size_t>(slot) < occupied.size()) {
-      occupied[slot] = false;
+      slots.resize(std::max<std::size_t>(slots.size(), slot + 1));
+      slots[slot] = true;
+    } else if (action.kind != ActionKind::backward_input && slot < std::ssize(slots)) {
+      slots[slot] = false;
     }
-    return slot;
+    action.slot = slot;
   }
-
- private:
-  int micro_batches_;
-  std::vector<std::vector<bool>> occupied_;  ///< [chunk][slot]
-  std::vector<int> slot_of_;                 ///< [chunk][micro-batch]
-};
-
-/// The receive that an action waits for, if it waits for one.
-std::optional<Action> receive_of(const Schedule& schedule, int rank, Action action) {
-  if (action.kind == ActionKind::forward && schedule.previous_peer(rank, action.chunk)) {
-    action.kind = ActionKind::receive_activation;
-    return action;
-  }
-  const bool gradient =
-      action.kind == ActionKind::backward || action.kind == ActionKind::backward_input;
-  if (gradient && schedule.next_peer(rank, action.chunk)) {
-    action.kind = ActionKind::receive_gradient;
-    return action;
-  }
-  return std::nullopt;
 }
 
-/// The send that follows an action, if one does.
-std::optional<Action> send_of(const Schedule& schedule, int rank, Action action) {
-  if (action.kind == ActionKind::forward && schedule.next_peer(rank, action.chunk)) {
-    action.kind = ActionKind::send_activation;
-    return action;
+/// The message of one of two kinds that an action waits for or makes, if there is one.
+std::optional<Action> message_of(const Schedule& schedule, int rank, Action action,
+                                 ActionKind of_forward, ActionKind of_backward) {
+  if (action.kind == ActionKind::backward_weight) {
+    return std::nullopt;
   }
-  const bool gradient =
-      action.kind == ActionKind::backward || action.kind == ActionKind::backward_input;
-  if (gradient && schedule.previous_peer(rank, action.chunk)) {
-    action.kind = ActionKind::send_gradient;
-    return action;
-  }
-  return std::nullopt;
+  action.kind = action.kind == ActionKind::forward ? of_forward : of_backward;
+  return schedule.message_peer(rank, action) ? std::optional(action) : std::nullopt;
+}
+
+std::optional<Action> receive_of(const Schedule& schedule, int rank, const Action& action) {
+  return message_of(schedule, rank, action, ActionKind::receive_activation,
+                    ActionKind::receive_gradient);
+}
+
+std::optional<Action> send_of(const Schedule& schedule, int rank, const Action& action) {
+  return message_of(schedule, rank, action, ActionKind::send_activation, ActionKind::send_gradient);
 }
 
 /// Whether the receive of the action after `before` may be posted ahead of `before`: not when that
@@ -82,11 +60,7 @@ bool may_pass(const Action& receive, const Action& before) {
 
 std::vector<Action> lowered_rank(const Schedule& schedule, int rank) {
   std::vector<Action> compute = schedule.ranks[rank];
-  SlotTable slots(schedule);
-  for (Action& action : compute) {
-    FOURFOLD_EXPECT(is_compute(action.kind));
-    action.slot = slots.pass(action);
-  }
+  assign_slots(schedule, compute);
   std::vector<Action> list;
   bool posted = false;  // the receive of the action at hand, ahead of time
   for (std::size_t i = 0; i < compute.size(); ++i) {

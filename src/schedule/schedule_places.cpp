@@ -22,34 +22,26 @@ bool belongs_to(const Action& transfer, const Action& compute) {
 }  // namespace
 
 std::string Places::rank(int rank) const {
-  return fmt::format("rank {}", rank);
+  return table_ == nullptr ? fmt::format("rank {}", rank)
+                           : fmt::format("line {} (rank {})", table_->lines[rank], rank);
 }
 
 std::string Places::action(int rank, int index) const {
-  return fmt::format("rank {}, action {} ({})", rank, index,
-                     str(schedule_->ranks[rank][index], schedule_->chunks));
-}
-
-std::string CellPlaces::rank(int rank) const {
-  return fmt::format("line {} (rank {})", table_->lines[rank], rank);
-}
-
-std::string CellPlaces::action(int rank, int index) const {
-  const std::vector<Action>& actions = schedule().ranks[rank];
+  const std::vector<Action>& actions = schedule_->ranks[rank];
   const Action& action = actions[index];
   const auto compute = is_compute(action.kind)
                            ? actions.begin() + index
                            : std::ranges::find_if(actions, [&](const Action& other) {
                                return belongs_to(action, other);
                              });
-  if (compute == actions.end()) {
-    return Places::action(rank, index);
+  if (table_ == nullptr || compute == actions.end()) {
+    return fmt::format("rank {}, action {} ({})", rank, index, str(action, schedule_->chunks));
   }
   const auto number = std::count_if(actions.begin(), compute,
                                     [](const Action& other) { return is_compute(other.kind); });
-  const Cell cell = table_->cells[rank][number];
-  const std::string place = fmt::format("line {}, column {} ({})", cell.line, cell.column,
-                                        str(*compute, schedule().chunks));
+  const std::string place =
+      fmt::format("line {}, column {} ({})", table_->lines[rank], table_->columns[rank][number],
+                  str(*compute, schedule_->chunks));
   return is_compute(action.kind)
              ? place
              : fmt::format("what {} {}", place, is_send(action.kind) ? "sends" : "receives");

@@ -4,54 +4,35 @@
 
 #include <fourfold/schedule/schedule.hpp>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace fourfold::schedule {
 
-/// How messages about a schedule name its parts: by number.
+/// Where the compute actions of a schedule stand in a text; lines and columns count from 1.
+struct CellTable {
+  std::vector<int> lines;                          ///< [rank]
+  std::vector<std::vector<std::int64_t>> columns;  ///< [rank][n]: of its n-th compute action
+};
+
+/// How messages about a schedule name its parts: by number, or by place in a text.
 class Places {
  public:
-  /// @param schedule  borrowed
-  explicit Places(const Schedule& schedule) : schedule_(&schedule) {}
-  virtual ~Places() = default;
-  Places(const Places&) = delete;
-  Places& operator=(const Places&) = delete;
+  /// @param schedule  lowered or not; borrowed, as is the table
+  /// @param table     of these compute actions, in order; nullptr: they are in no text
+  explicit Places(const Schedule& schedule, const CellTable* table = nullptr)
+      : schedule_(&schedule), table_(table) {}
 
-  /// "rank 1"
-  virtual std::string rank(int rank) const;
-  /// "rank 1, action 5 (F3)": counted from 0 in the rank's list.
-  virtual std::string action(int rank, int index) const;
-
- protected:
-  const Schedule& schedule() const noexcept { return *schedule_; }
+  /// "rank 1", or "line 3 (rank 1)".
+  std::string rank(int rank) const;
+  /// "rank 1, action 5 (F3)": counted from 0 in the rank's list. Or "line 3, column 7 (F3)"; sends
+  /// and receives, which no text has, by their compute action: "what line 3, column 7 (F3) sends".
+  std::string action(int rank, int index) const;
 
  private:
   const Schedule* schedule_;
-};
-
-/// Where the compute actions of a schedule stand in a text; both count from 1.
-struct Cell {
-  int line = 0;
-  int column = 0;
-};
-struct CellTable {
-  std::vector<int> lines;                ///< [rank]
-  std::vector<std::vector<Cell>> cells;  ///< [rank][n]: of its n-th compute action
-};
-
-/// By place in the text: "line 3 (rank 1)", "line 3, column 7 (F3)". Sends and receives, which no
-/// text has, by their compute action: "what line 3, column 7 (F3) sends".
-class CellPlaces : public Places {
- public:
-  /// @param schedule  lowered or not; its compute actions are those of the table, in order
-  CellPlaces(const Schedule& schedule, const CellTable& table) : Places(schedule), table_(&table) {}
-
-  std::string rank(int rank) const override;
-  std::string action(int rank, int index) const override;
-
- private:
   const CellTable* table_;
 };
 

@@ -4,7 +4,7 @@
 
 #include <fourfold/schedule/schedule.hpp>
 
-#include <array>
+#include <map>
 #include <vector>
 
 namespace fourfold::schedule {
@@ -16,7 +16,7 @@ class RankWriter {
   RankWriter(int micro_batches, int chunks) : micro_batches_(micro_batches), next_(chunks) {}
 
   void add(ActionKind kind, int chunk = 0) {
-    int& next = next_[chunk][static_cast<std::size_t>(kind)];
+    int& next = next_[chunk][kind];
     if (next < micro_batches_) {
       actions_.push_back({kind, next++, chunk, 0});
     }
@@ -26,14 +26,13 @@ class RankWriter {
       add(kind, chunk);
     }
   }
-  int count(ActionKind kind, int chunk = 0) const {
-    return next_[chunk][static_cast<std::size_t>(kind)];
-  }
+  /// Of chunk 0.
+  int count(ActionKind kind) { return next_[0][kind]; }
   std::vector<Action> take() { return std::move(actions_); }
 
  private:
   int micro_batches_;
-  std::vector<std::array<int, 4>> next_;  ///< [chunk][compute kind]
+  std::vector<std::map<ActionKind, int>> next_;  ///< [chunk]: the next micro-batch
   std::vector<Action> actions_;
 };
 

@@ -32,10 +32,12 @@ std::vector<model::Units> StageLayout::chunks_of(int rank) const {
 }
 
 int StageLayout::rank_of_unit(int unit) const {
-  const auto stage =
-      std::ranges::find_if(stages, [&](const model::Units& units) { return units.contains(unit); });
-  FOURFOLD_EXPECT(stage != stages.end());
-  return schedule.rank_of_stage(static_cast<int>(stage - stages.begin()));
+  int stage = 0;
+  while (stage < std::ssize(stages) && !stages[stage].contains(unit)) {
+    ++stage;
+  }
+  FOURFOLD_EXPECT(stage < std::ssize(stages));
+  return schedule.rank_of_stage(stage);
 }
 
 std::vector<int> StageLayout::holders(const model::ParameterSpec& spec) const {
