@@ -42,7 +42,7 @@ std::pair<double, double> unevenness(std::int64_t layers, std::int64_t others, s
 
 /// Layers of every stage, by cost. @pre 2 <= stages <= layers
 std::vector<std::int64_t> layers_by_cost(const model::Architecture& config, std::int64_t stages) {
-  const int head_unit = static_cast<int>(config.layers) + 1;
+  const int head_unit = model::all_units(config).end - 1;
   const double layer = pass_flops(config, {1, 2}, config.context).sum();
   const double head = pass_flops(config, {head_unit, head_unit + 1}, config.context).sum() / layer;
   const std::int64_t others = stages - 1;
@@ -74,7 +74,7 @@ std::string remedy(std::int64_t layers, const LayerSplit& split) {
                                                     : fmt::format("{} or less", chunks));
   }
   return fmt::format("set model.layers to {} or more, or mesh.pp to 1 without mesh.chunks",
-                     std::int64_t{split.stages} * split.chunks);
+                     split.stages * split.chunks);
 }
 
 /// @param least  layers that are enough
@@ -88,7 +88,7 @@ void require_layers(const model::Architecture& config, const LayerSplit& split,
       format_message(
           "mesh.pp = {} times mesh.chunks = {} are {} stages, and model.layers = {} (each "
           "holds a layer); {}",
-          split.stages, split.chunks, std::int64_t{split.stages} * split.chunks, config.layers,
+          split.stages, split.chunks, split.stages * split.chunks, config.layers,
           remedy(config.layers, split)));
 }
 
@@ -125,7 +125,7 @@ std::vector<std::int64_t> nearest_fit(std::vector<std::int64_t> layers, std::int
 std::string fitting_list(const model::Architecture& config, const LayerSplit& split) {
   constexpr std::int64_t most_numbers = 64;  // that a person would read
   constexpr std::int64_t most_layers = 10000;
-  const std::int64_t stages = std::int64_t{split.stages} * split.chunks;
+  const std::int64_t stages = split.stages * split.chunks;
   const std::string leave_out = config.layers >= stages ? ", or leave it out" : "";
   if (stages > most_numbers || config.layers > most_layers) {
     return fmt::format("write {} numbers with the sum {}{}", stages, config.layers, leave_out);
@@ -138,7 +138,7 @@ std::string fitting_list(const model::Architecture& config, const LayerSplit& sp
 
 void require_fit(const model::Architecture& config, const LayerSplit& split) {
   const std::vector<std::int64_t>& layers = split.stage_layers;
-  const std::int64_t stages = std::int64_t{split.stages} * split.chunks;
+  const std::int64_t stages = split.stages * split.chunks;
   require_layers(config, split, std::max<std::int64_t>(stages - 2, 0));
   const std::string list = fmt::format("mesh.stage_layers = [{}]", fmt::join(layers, ", "));
   const auto refuse = [&](const std::string& what) {
@@ -169,7 +169,7 @@ void require_fit(const model::Architecture& config, const LayerSplit& split) {
 }  // namespace
 
 PassFlops pass_flops(const model::Architecture& config, model::Units units, std::int64_t tokens) {
-  const int head = static_cast<int>(config.layers) + 1;
+  const int head = model::all_units(config).end - 1;
   FOURFOLD_EXPECT(0 <= units.begin && units.begin <= units.end && units.end <= head + 1);
   const int blocks = std::max(std::min(units.end, head) - std::max(units.begin, 1), 0);
   const double head_weights =
@@ -181,7 +181,7 @@ PassFlops pass_flops(const model::Architecture& config, model::Units units, std:
 
 std::vector<model::Units> split_layers(const model::Architecture& config, const LayerSplit& split) {
   FOURFOLD_EXPECT(split.stages >= 1 && split.chunks >= 1);
-  const std::int64_t stages = std::int64_t{split.stages} * split.chunks;
+  const std::int64_t stages = split.stages * split.chunks;
   std::vector<std::int64_t> layers = split.stage_layers;
   if (layers.empty()) {
     require_layers(config, split, stages);

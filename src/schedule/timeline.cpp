@@ -63,6 +63,10 @@ TimelineSummary summarize(const Timeline& timeline) {
 
 namespace {
 
+double megabytes(const CollectiveFacts& collective) {
+  return static_cast<double>(collective.bytes) / 1e6;
+}
+
 bool is_of_group(const CollectiveFacts& one, const CollectiveFacts& other) {
   return one.communicator == other.communicator && one.ranks == other.ranks;
 }
@@ -126,9 +130,9 @@ std::vector<std::string> collective_lines(const Timeline& timeline) {
     } else {
       lines.back() += "; ";
     }
-    lines.back() += fmt::format("{} {} times, {:.2f} MB, busbw {:.2f} GB/s", total.facts.operation,
-                                total.calls, static_cast<double>(total.facts.bytes) / 1e6,
-                                bus_gb_s(total.facts, total.time_s));
+    lines.back() +=
+        fmt::format("{} {} times, {:.2f} MB, busbw {:.2f} GB/s", total.facts.operation, total.calls,
+                    megabytes(total.facts), bus_gb_s(total.facts, total.time_s));
   }
   return lines;
 }
@@ -146,7 +150,7 @@ void shift(Timeline& timeline, double by_s) {
 
 std::string str(const CollectiveFacts& collective) {
   return fmt::format("{} {}, {:.2f} MB", collective.operation, collective.communicator,
-                     static_cast<double>(collective.bytes) / 1e6);
+                     megabytes(collective));
 }
 
 double bus_gb_s(const CollectiveFacts& collective, double time_s) {

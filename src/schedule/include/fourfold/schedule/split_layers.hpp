@@ -24,14 +24,14 @@ struct PassFlops {
 PassFlops pass_flops(const model::Architecture& config, model::Units units, std::int64_t tokens);
 
 struct LayerSplit {
-  int stages = 1;  ///< mesh.pp
-  int chunks = 1;  ///< mesh.chunks
+  std::int64_t stages = 1;  ///< mesh.pp
+  std::int64_t chunks = 1;  ///< mesh.chunks
   /// mesh.stage_layers: layers of each of the stages * chunks virtual stages; empty: by cost
   std::vector<std::int64_t> stage_layers;
   /// The fewest of both that the schedule can have: for messages, so that they name a value that
   /// works. 0: it can have no other number (a file says both).
-  int least_stages = 1;
-  int least_chunks = 1;
+  std::int64_t least_stages = 1;
+  std::int64_t least_chunks = 1;
 };
 
 /// Cuts a model into stages * chunks ranges of units, along the forward pass: the embedding is with
