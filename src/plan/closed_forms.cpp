@@ -58,7 +58,8 @@ std::optional<double> peak_activations_closed_form(const schedule::ScheduleReque
     const int groups = micro_batches / stages;
     const int longest = (micro_batches + groups - 1) / groups;
     const int live = 2 * (stages - rank - 1) + (chunks - 1) * longest + 1;
-    return static_cast<double>(std::min(micro_batches * chunks, live)) / chunks;
+    const double most_live = std::min(micro_batches * chunks, live);
+    return most_live / chunks;
   }
   if (request.name == "zb-h1") {
     return std::min(micro_batches, stages);

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/plan/simulate.hpp>
 
-#include <cstddef>
+#include <map>
 #include <vector>
 
 namespace fourfold::plan {
@@ -20,43 +20,25 @@ struct Mean {
   double value_s() const { return count > 0 ? sum_s / count : 0; }
 };
 
-struct StageMeans {
-  Mean forward, backward, backward_input, backward_weight;
-
-  Mean& of(ActionKind kind) {
-    switch (kind) {
-      case ActionKind::forward:
-        return forward;
-      case ActionKind::backward_input:
-        return backward_input;
-      case ActionKind::backward_weight:
-        return backward_weight;
-      default:
-        return backward;
-    }
-  }
-  PassCosts costs() const {
-    PassCosts costs{forward.value_s(), backward_input.value_s(), backward_weight.value_s(), {}};
-    if (backward.count > 0) {
-      costs.backward_s = backward.value_s();
-    }
-    return costs;
-  }
-};
-
 }  // namespace
 
 ScheduleCosts measured_costs(const schedule::Timeline& measured) {
-  std::vector<StageMeans> means(measured.virtual_stages());
+  std::vector<std::map<ActionKind, Mean>> stages(measured.virtual_stages());
   for (const schedule::TimelineEvent& event : measured.events) {
     if (is_compute(event.action.kind)) {
-      StageMeans& stage = means[measured.virtual_stage_of(event)];
-      stage.of(event.action.kind).add(event.end_s - event.begin_s);
+      Mean& mean = stages[measured.virtual_stage_of(event)][event.action.kind];
+      mean.add(event.end_s - event.begin_s);
     }
   }
   ScheduleCosts costs;
-  for (const StageMeans& stage : means) {
-    costs.stages.push_back(stage.costs());
+  for (std::map<ActionKind, Mean>& means : stages) {
+    PassCosts& stage = costs.stages.emplace_back();
+    stage.forward_s = means[ActionKind::forward].value_s();
+    stage.backward_input_s = means[ActionKind::backward_input].value_s();
+    stage.backward_weight_s = means[ActionKind::backward_weight].value_s();
+    if (means.contains(ActionKind::backward)) {
+      stage.backward_s = means[ActionKind::backward].value_s();
+    }
   }
   return costs;
 }

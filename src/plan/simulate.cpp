@@ -27,75 +27,11 @@ double cost_s(const PassCosts& costs, ActionKind kind) {
   return costs.backward_s.value_or(costs.backward_input_s + costs.backward_weight_s);
 }
 
-class Simulation {
- public:
-  Simulation(const schedule::Schedule& schedule, const ScheduleCosts& costs)
-      : schedule_(schedule),
-        costs_(costs),
-        needs_(schedule::dependencies(schedule)),
-        clock_s_(schedule.ranks.size(), 0),
-        messages_(needs_.transfers.size()),
-        timeline_(schedule::empty_timeline(schedule)) {}
-
-  schedule::Timeline run() {
-    const auto order = schedule::execution_order(schedule_, needs_);
-    timeline_.events.reserve(order.done.size());
-    for (const schedule::ActionPlace& place : order.done) {
-      step(place);
-    }
-    return std::move(timeline_);
-  }
-
- private:
-  struct Message {
-    int posted = 0;
-    double send_s = 0;
-    double receive_s = 0;
-    double complete_s = 0;
-  };
-
-  void step(const schedule::ActionPlace& place) {
-    const Action& action = schedule_.ranks[place.rank][place.index];
-    const schedule::Dependencies::Node& node = needs_.nodes[place.rank][place.index];
-    double& clock_s = clock_s_[place.rank];
-    for (const int wait : node.waits) {
-      clock_s = wait < 0 ? clock_s : std::max(clock_s, messages_[wait].complete_s);
-    }
-    if (node.transfer < 0) {
-      const int stage = schedule_.virtual_stage(place.rank, action.chunk);
-      const double begin_s = clock_s;
-      clock_s += cost_s(costs_.stages[stage], action.kind);
-      timeline_.events.push_back({place.rank, action, begin_s, clock_s});
-      return;
-    }
-    Message& message = messages_[node.transfer];
-    (schedule::is_send(action.kind) ? message.send_s : message.receive_s) = clock_s;
-    if (++message.posted == 2) {
-      complete(needs_.transfers[node.transfer], message);
-    }
-  }
-
-  void complete(const schedule::Transfer& transfer, Message& message) {
-    const Action& send = schedule_.ranks[transfer.send.rank][transfer.send.index];
-    const Action& receive = schedule_.ranks[transfer.receive.rank][transfer.receive.index];
-    const int stage = schedule_.virtual_stage(transfer.send.rank, send.chunk);
-    const int link = send.kind == ActionKind::send_activation ? stage : stage - 1;
-    double begin_s = std::max(message.send_s, message.receive_s);
-    if (transfer.before >= 0) {
-      begin_s = std::max(begin_s, messages_[transfer.before].complete_s);
-    }
-    message.complete_s = begin_s + (costs_.links_s.empty() ? 0 : costs_.links_s[link]);
-    timeline_.events.push_back({transfer.send.rank, send, message.send_s, message.complete_s});
-    timeline_.events.push_back(
-        {transfer.receive.rank, receive, message.receive_s, message.complete_s});
-  }
-
-  const schedule::Schedule& schedule_;
-  const ScheduleCosts& costs_;
-  schedule::Dependencies needs_;
-  std::vector<double> clock_s_;  ///< [rank] when it is free
-  std::vector<Message> messages_;
-  schedule::Timeline timeline_;
+struct Message {
+  int posted = 0;  ///< ends
+  double send_s = 0;
+  double receive_s = 0;
+  double complete_s = 0;
 };
 
 }  // namespace
@@ -111,7 +47,46 @@ ScheduleCosts even_costs(const schedule::Schedule& schedule, const PassCosts& ra
 schedule::Timeline simulate(const schedule::Schedule& schedule, const ScheduleCosts& costs) {
   FOURFOLD_EXPECT(std::ssize(costs.stages) == schedule.virtual_stages());
   FOURFOLD_EXPECT(costs.links_s.empty() || costs.links_s.size() + 1 == costs.stages.size());
-  return Simulation(schedule, costs).run();
+  const schedule::Dependencies needs = schedule::dependencies(schedule);
+  std::vector<double> clock_s(schedule.ranks.size(), 0);  // when each rank is free
+  std::vector<Message> messages(needs.transfers.size());
+  schedule::Timeline timeline = schedule::empty_timeline(schedule);
+  const auto complete = [&](const schedule::Transfer& transfer, Message& message) {
+    const Action& send = schedule.ranks[transfer.send.rank][transfer.send.index];
+    const Action& receive = schedule.ranks[transfer.receive.rank][transfer.receive.index];
+    const int stage = schedule.virtual_stage(transfer.send.rank, send.chunk);
+    const int link = send.kind == ActionKind::send_activation ? stage : stage - 1;
+    double begin_s = std::max(message.send_s, message.receive_s);
+    if (transfer.before >= 0) {
+      begin_s = std::max(begin_s, messages[transfer.before].complete_s);
+    }
+    message.complete_s = begin_s + (costs.links_s.empty() ? 0 : costs.links_s[link]);
+    timeline.events.push_back({transfer.send.rank, send, message.send_s, message.complete_s});
+    timeline.events.push_back(
+        {transfer.receive.rank, receive, message.receive_s, message.complete_s});
+  };
+  const schedule::ExecutionOrder order = schedule::execution_order(schedule, needs);
+  timeline.events.reserve(order.done.size());
+  for (const auto& [rank, index] : order.done) {
+    const Action& action = schedule.ranks[rank][index];
+    const schedule::Dependencies::Node& node = needs.nodes[rank][index];
+    double& now_s = clock_s[rank];
+    for (const int wait : node.waits) {
+      now_s = wait < 0 ? now_s : std::max(now_s, messages[wait].complete_s);
+    }
+    if (node.transfer < 0) {
+      const double begin_s = now_s;
+      now_s += cost_s(costs.stages[schedule.virtual_stage(rank, action.chunk)], action.kind);
+      timeline.events.push_back({rank, action, begin_s, now_s});
+      continue;
+    }
+    Message& message = messages[node.transfer];
+    (schedule::is_send(action.kind) ? message.send_s : message.receive_s) = now_s;
+    if (++message.posted == 2) {
+      complete(needs.transfers[node.transfer], message);
+    }
+  }
+  return timeline;
 }
 
 }  // namespace fourfold::plan

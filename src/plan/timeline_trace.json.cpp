@@ -174,12 +174,12 @@ class Process {
   }
 
   const schedule::Timeline& timeline_;
-  int pid_;
+  std::int64_t pid_;
   ordered_json& events_;
   std::map<Pass, const TimelineEvent*> passes_;
   std::set<int> named_rows_;
   /// Of messages and arrows: another range in every process.
-  std::int64_t next_id_ = std::int64_t{pid_} << 32;
+  std::int64_t next_id_ = pid_ << 32;
 };
 
 }  // namespace
