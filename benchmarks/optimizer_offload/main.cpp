@@ -80,10 +80,7 @@ struct Result {
 Result measure(const Options& options, runfile::StateTier where) {
   const model::Architecture config = model_of(options.state_gib);
   const std::vector<model::ParameterSpec> table = model::parameter_table(config);
-  std::vector<Box> boxes;
-  for (const model::ParameterSpec& spec : table) {
-    boxes.push_back(Box::whole(spec.shape));
-  }
+  const std::vector<Box> boxes = model::whole_boxes(table);
   const parallel::ZeroOptions zero{.offloads_state = true};
   device::Arena arena;
   const model::Parameters parameters(table, boxes, DType::bf16, arena,

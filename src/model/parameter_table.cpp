@@ -19,20 +19,18 @@ constexpr float base_std = 0.02F;
 class Table {
  public:
   explicit Table(const Architecture& config)
-      : config_(config),
-        residual_std_(
-            static_cast<float>(0.02 / std::sqrt(2.0 * static_cast<double>(config.layers)))) {}
+      : config_(config), residual_std_(static_cast<float>(0.02 / std::sqrt(2 * config.layers))) {}
 
   std::vector<ParameterSpec> write() {
     embedding("embedding.token", config_.vocab, vocabulary(0));
     if (!config_.positions.are_rotary()) {
       embedding("embedding.position", config_.context, std::nullopt);
     }
-    for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
-      unit_ = 1 + static_cast<int>(layer);
+    for (int layer = 0; layer < config_.layers; ++layer) {
+      unit_ = 1 + layer;
       block(fmt::format("layers.{}.", layer));
     }
-    unit_ = 1 + static_cast<int>(config_.layers);
+    ++unit_;
     norm("final_norm");
     if (!config_.tie_embeddings) {
       linear("lm_head", config_.vocab, config_.hidden,
@@ -158,6 +156,14 @@ class Table {
 };
 
 }  // namespace
+
+std::vector<Box> whole_boxes(std::span<const ParameterSpec> table) {
+  std::vector<Box> boxes;
+  for (const ParameterSpec& spec : table) {
+    boxes.push_back(Box::whole(spec.shape));
+  }
+  return boxes;
+}
 
 Units all_units(const Architecture& config) {
   return {0, static_cast<int>(config.layers) + 2};

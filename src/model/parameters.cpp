@@ -14,15 +14,6 @@
 namespace fourfold::model {
 namespace {
 
-std::vector<Box> whole_boxes(const std::vector<ParameterSpec>& table) {
-  std::vector<Box> boxes;
-  boxes.reserve(table.size());
-  for (const ParameterSpec& spec : table) {
-    boxes.push_back(Box::whole(spec.shape));
-  }
-  return boxes;
-}
-
 /// Elements from `begin` to `end` of `values`, where runs in this order have their targets.
 void draw_normal(std::span<const Run> runs, std::int64_t begin, std::int64_t end, PhiloxKey key,
                  float std, std::span<float> values) {
@@ -31,7 +22,7 @@ void draw_normal(std::span<const Run> runs, std::int64_t begin, std::int64_t end
   for (std::int64_t at = begin; at < end; ++run) {
     for (; at < std::min(end, run->target_element + run->elements); ++at) {
       const std::int64_t source = run->source_element + at - run->target_element;
-      values[at] = std * normal_float(key, static_cast<std::uint64_t>(source));
+      values[at] = std * normal_float(key, source);
     }
   }
 }

@@ -18,14 +18,6 @@ namespace {
 using device::Arena;
 using device::MemoryUse;
 
-std::vector<Box> whole_boxes(const std::vector<ParameterSpec>& table) {
-  std::vector<Box> boxes;
-  for (const ParameterSpec& spec : table) {
-    boxes.push_back(Box::whole(spec.shape));
-  }
-  return boxes;
-}
-
 TEST_CASE("the token embedding is a segment of its own, wherever it is", "[flat_memory]") {
   const Architecture config = model_test::small(Family::gpt2);
   const int head = all_units(config).end - 1;

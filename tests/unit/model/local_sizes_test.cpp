@@ -20,11 +20,7 @@ namespace model = fourfold::model;
 TEST_CASE("sizes are read off the boxes", "[local_sizes]") {
   const Architecture config = small(Family::llama, 0, false);
   const auto table = model::parameter_table(config);
-  std::vector<fourfold::Box> boxes;
-  boxes.reserve(table.size());
-  for (const model::ParameterSpec& spec : table) {
-    boxes.push_back(fourfold::Box::whole(spec.shape));
-  }
+  std::vector<fourfold::Box> boxes = model::whole_boxes(table);
   CHECK(model::local_sizes(config, table, boxes) == model::local_sizes(config, {}, {}));
   const auto cut = [&](std::string_view name_end, std::size_t dim, fourfold::Range here) {
     for (std::size_t i = 0; i < table.size(); ++i) {

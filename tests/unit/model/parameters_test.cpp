@@ -127,12 +127,8 @@ TEMPLATE_TEST_CASE("masters are the weights for f32 and rounded to them for 16 b
   const Parameters narrow(table, fourfold::dtype_of<TestType>, arena16);
   model::initialise(narrow, 3, {});
   const auto elements = static_cast<std::size_t>(narrow.weights().elements());
-  std::vector<Box> boxes;
-  boxes.reserve(table.size());
-  for (const ParameterSpec& spec : table) {
-    boxes.push_back(Box::whole(spec.shape));
-  }
-  CHECK(model::flat_layout(table, boxes).elements == narrow.weights().elements());
+  CHECK(model::flat_layout(table, model::whole_boxes(table)).elements ==
+        narrow.weights().elements());
   CHECK(arena16.bytes(MemoryUse::weights) == 2 * elements);
   CHECK(arena16.bytes(MemoryUse::optimizer) == 4 * elements);
   CHECK(arena16.bytes(MemoryUse::gradients) == 4 * elements);

@@ -39,10 +39,7 @@ class Taken {
  public:
   Taken(const Architecture& config, Units units, DType compute, const StageOptions& options) {
     const std::vector<model::ParameterSpec> table = model::parameter_table(config, units);
-    std::vector<fourfold::Box> boxes;
-    for (const model::ParameterSpec& spec : table) {
-      boxes.push_back(fourfold::Box::whole(spec.shape));
-    }
+    const std::vector<fourfold::Box> boxes = model::whole_boxes(table);
     Arena others(Arena::Backing::counted);
     const model::Parameters parameters(table, boxes, compute, others,
                                        {.tiles = options.tiles ? 2 : 1});

@@ -48,14 +48,6 @@ using namespace fourfold::model_test::usual;
 
 namespace {
 
-std::vector<Box> whole_boxes(const std::vector<ParameterSpec>& table) {
-  std::vector<Box> boxes;
-  for (const ParameterSpec& spec : table) {
-    boxes.push_back(Box::whole(spec.shape));
-  }
-  return boxes;
-}
-
 void fill(const TensorView& view, float value) {
   if (view.dtype() == DType::f32) {
     std::fill_n(view.as<float>(), view.elements(), value);

@@ -36,11 +36,7 @@ inline model::Architecture gpt2_of_size(const ModelSizes& sizes) {
 
 /// What one rank holds of each parameter without tensor parallelism.
 inline std::vector<Box> whole_boxes(const model::Architecture& config) {
-  std::vector<Box> boxes;
-  for (const model::ParameterSpec& spec : model::parameter_table(config)) {
-    boxes.push_back(Box::whole(spec.shape));
-  }
-  return boxes;
+  return model::whole_boxes(model::parameter_table(config));
 }
 
 }  // namespace fourfold::test

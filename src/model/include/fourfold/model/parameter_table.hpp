@@ -21,6 +21,7 @@
 /// Weights of linear layers are [out, in]: y = x w^T + b.
 #pragma once
 
+#include <fourfold/base/box.hpp>
 #include <fourfold/base/shape.hpp>
 #include <fourfold/model/architecture.hpp>
 
@@ -111,6 +112,9 @@ struct Part {
   constexpr Part(int unit_in, int tile_in = whole) noexcept : unit(unit_in), tile(tile_in) {}
   friend bool operator==(const Part&, const Part&) = default;
 };
+
+/// Of each parameter the whole tensor: what one rank holds without tensor parallelism.
+std::vector<Box> whole_boxes(std::span<const ParameterSpec> table);
 
 /// All units of a model: [0, layers + 2).
 Units all_units(const Architecture& config);
