@@ -79,8 +79,7 @@ Block::Fused<Pointer> Block::split(Pointer qkv, DType dtype, const Pass& pass) c
   const std::int64_t k_first = sizes_.heads * head_dim_;
   const std::int64_t v_first = k_first + sizes_.kv_heads * head_dim_;
   const auto heads_from = [&](std::int64_t feature) {
-    Pointer data =
-        static_cast<Byte*>(qkv) + feature * static_cast<std::int64_t>(size_in_bytes(dtype));
+    Pointer data = static_cast<Byte*>(qkv) + feature * size_in_bytes(dtype);
     return kernels::BasicHeads<Pointer>{data, dtype, pass.tokens * row, row};
   };
   return {heads_from(0), heads_from(k_first), heads_from(v_first)};
@@ -177,7 +176,7 @@ kernels::AttentionShape Block::attention_shape(const Pass& pass) const {
   shape.kv_heads = sizes_.kv_heads;
   shape.head_dim = head_dim_;
   shape.deterministic = pass.deterministic_attention;
-  shape.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim_)));
+  shape.scale = static_cast<float>(1.0 / std::sqrt(head_dim_));
   return shape;
 }
 

@@ -156,36 +156,38 @@ void Head::for_each_chunk(const Pass& pass, const HeadActivations& kept, device:
       product_.forward_nothing(stream);
       continue;
     }
-    const Chunk chunk{rows, norm_ND.rows(rows.begin, rows.count),
-                      kept.logits_CV.rows(0, rows.count)};
-    product_.forward(chunk.norm_CD, chunk.logits_CV, true, stream);
-    use(chunk);
+    const ConstTensorView norm_CD = norm_ND.rows(rows.begin, rows.count);
+    const TensorView logits_CV = kept.logits_CV.rows(0, rows.count);
+    product_.forward(norm_CD, logits_CV, true, stream);
+    use(rows, norm_CD, logits_CV);
   }
 }
 
-void Head::chunk_loss(const Chunk& chunk, const Pass& pass, const HeadActivations& kept,
-                      std::optional<float> gradient_scale, device::StreamRef stream) const {
-  const auto [begin, count] = chunk.rows;
-  hooks_.cross_entropy(part_, chunk.logits_CV, pass.target_N.rows(begin, count),
-                       kept.loss_N.rows(begin, count), gradient_scale, stream);
+void Head::chunk_loss(Range rows, TensorView logits_CV, const Pass& pass,
+                      const HeadActivations& kept, std::optional<float> gradient_scale,
+                      device::StreamRef stream) const {
+  hooks_.cross_entropy(part_, logits_CV, pass.target_N.rows(rows.begin, rows.count),
+                       kept.loss_N.rows(rows.begin, rows.count), gradient_scale, stream);
 }
 
 void Head::loss_in_chunks(const Pass& pass, const HeadActivations& kept,
                           device::StreamRef stream) const {
   for_each_chunk(pass, kept, stream,
-                 [&](const Chunk& chunk) { chunk_loss(chunk, pass, kept, {}, stream); });
+                 [&](Range rows, ConstTensorView /*norm_CD*/, TensorView logits_CV) {
+                   chunk_loss(rows, logits_CV, pass, kept, {}, stream);
+                 });
 }
 
 void Head::backward_in_chunks(const Pass& pass, ConstTensorView residual_RD,
                               const HeadActivations& kept, const Scratch& scratch,
                               TensorView dresidual_RD, device::StreamRef stream) const {
   const TensorView dnorm_ND = norm_gradient(pass, scratch);
-  for_each_chunk(pass, kept, stream, [&](const Chunk& chunk) {
-    chunk_loss(chunk, pass, kept, pass.gradient_scale, stream);
-    product_.backward_input(chunk.logits_CV, dnorm_ND.rows(chunk.rows.begin, chunk.rows.count),
-                            scratch.sums, stream);
-    product_.backward_weight(chunk.norm_CD, chunk.logits_CV, stream);
-  });
+  const auto go_back = [&](Range rows, ConstTensorView norm_CD, TensorView logits_CV) {
+    chunk_loss(rows, logits_CV, pass, kept, pass.gradient_scale, stream);
+    product_.backward_input(logits_CV, dnorm_ND.rows(rows.begin, rows.count), scratch.sums, stream);
+    product_.backward_weight(norm_CD, logits_CV, stream);
+  };
+  for_each_chunk(pass, kept, stream, go_back);
   backward_norm(pass, residual_RD, kept, scratch, dresidual_RD, stream);
 }
 

@@ -37,13 +37,13 @@ struct Pass {
 /// Places of dropout: 2 * layer after attention, one more after the mlp, the embedding after all
 /// blocks, so that the numbers do not depend on which stage holds what.
 inline std::uint64_t attention_dropout_site(int layer) {
-  return 2 * static_cast<std::uint64_t>(layer);
+  return 2 * layer;
 }
 inline std::uint64_t mlp_dropout_site(int layer) {
-  return 2 * static_cast<std::uint64_t>(layer) + 1;
+  return 2 * layer + 1;
 }
 inline std::uint64_t embedding_dropout_site(std::int64_t layers) {
-  return 2 * static_cast<std::uint64_t>(layers);
+  return 2 * layers;
 }
 
 }  // namespace fourfold::model

@@ -42,12 +42,14 @@ std::optional<Recompute> recompute_named(std::string_view text) {
     return std::nullopt;
   }
   text.remove_prefix(every.size());
+  Recompute groups{Recompute::Kind::groups};
   std::int32_t blocks = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), blocks);
   if (error != std::errc{} || end != text.data() + text.size() || blocks < 1) {
     return std::nullopt;
   }
-  return Recompute{Recompute::Kind::groups, static_cast<std::size_t>(blocks)};
+  groups.group_blocks = blocks;
+  return groups;
 }
 
 }  // namespace fourfold::model

@@ -3,6 +3,7 @@
 #include <fourfold/model/architecture.hpp>
 
 #include <cmath>
+#include <iterator>
 #include <numbers>
 
 namespace fourfold::model {
@@ -29,9 +30,8 @@ double frequency_by_wavelength(double frequency, const RopeScaling& scaling) {
 
 std::vector<double> rotary_frequencies(const Architecture& config) {
   std::vector<double> frequencies(config.attention.head_dim / 2);
-  for (std::size_t i = 0; i < frequencies.size(); ++i) {
-    const double exponent =
-        -2.0 * static_cast<double>(i) / static_cast<double>(config.attention.head_dim);
+  for (int i = 0; i < std::ssize(frequencies); ++i) {
+    const double exponent = -2.0 * i / static_cast<double>(config.attention.head_dim);
     double frequency = std::pow(config.positions.rope_theta, exponent);
     if (config.positions.rope_scaling.kind == RopeScaling::Kind::linear) {
       frequency /= config.positions.rope_scaling.factor;
@@ -47,12 +47,12 @@ std::vector<float> rotary_table(const Architecture& config) {
   const std::vector<double> frequencies = rotary_frequencies(config);
   std::vector<float> table;
   table.reserve(config.context * config.attention.head_dim);
-  for (std::int64_t position = 0; position < config.context; ++position) {
+  for (int position = 0; position < config.context; ++position) {
     for (const double frequency : frequencies) {
-      table.push_back(static_cast<float>(std::cos(static_cast<double>(position) * frequency)));
+      table.push_back(static_cast<float>(std::cos(position * frequency)));
     }
     for (const double frequency : frequencies) {
-      table.push_back(static_cast<float>(std::sin(static_cast<double>(position) * frequency)));
+      table.push_back(static_cast<float>(std::sin(position * frequency)));
     }
   }
   return table;

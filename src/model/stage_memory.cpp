@@ -79,9 +79,7 @@ class Planner {
   }
 
  private:
-  std::size_t blocks() const {
-    return static_cast<std::size_t>(shape_.blocks().end - shape_.blocks().begin);
-  }
+  std::size_t blocks() const { return shape_.blocks().end - shape_.blocks().begin; }
 
   TensorView activation(std::int64_t rows, std::int64_t features) {
     return arena_.take(MemoryUse::activations, shape_.compute, Shape{rows, features});

@@ -208,19 +208,13 @@ class Head {
                           TensorView dresidual_RD, device::StreamRef stream) const;
 
  private:
-  /// One chunk of the head: a range of rows and what belongs to them.
-  struct Chunk {
-    Range rows;
-    ConstTensorView norm_CD;
-    TensorView logits_CV;
-  };
-  /// Makes the logits of each chunk, and calls `use` while they are there. There are as many chunks
-  /// of a small batch as of a full one, the last ones without rows: ranks that gather tiles do so
-  /// in step.
+  /// Makes the logits of each chunk, and calls use(rows, norm_CD, logits_CV) while they are there.
+  /// There are as many chunks of a small batch as of a full one, the last ones without rows: ranks
+  /// that gather tiles do so in step.
   template <class Use>
   void for_each_chunk(const Pass& pass, const HeadActivations& kept, device::StreamRef stream,
                       const Use& use) const;
-  void chunk_loss(const Chunk& chunk, const Pass& pass, const HeadActivations& kept,
+  void chunk_loss(Range rows, TensorView logits_CV, const Pass& pass, const HeadActivations& kept,
                   std::optional<float> gradient_scale, device::StreamRef stream) const;
   /// Where the gradient of the norm's output goes that ranks then sum.
   TensorView norm_gradient(const Pass& pass, const Scratch& scratch) const;
