@@ -13,6 +13,7 @@
 #include <cmath>
 #include <initializer_list>
 #include <limits>
+#include <span>
 #include <string_view>
 
 namespace fourfold::train {
@@ -26,21 +27,14 @@ constexpr double single = 0x1p-24;
 constexpr double least_p = 0x1p-126;
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-double square(double x) {
-  return x * x;
-}
-
 /// One head of one token.
-struct Vector {
-  const float* values;
-  std::int64_t size;
-  double operator[](std::int64_t h) const { return values[h]; }
-};
+using Vector = std::span<const float>;
 
 double dot(Vector a, Vector b) {
   double sum = 0;
-  for (std::int64_t h = 0; h < a.size; ++h) {
-    sum += a[h] * b[h];
+  for (std::size_t h = 0; h < a.size(); ++h) {
+    const double x = a[h];
+    sum += x * b[h];
   }
   return sum;
 }
@@ -59,12 +53,11 @@ struct Row {
 Vector at(const AttentionShape& shape, const HostHeads& heads, Row row) {
   const std::int64_t first =
       row.batch * heads.batch_stride + row.token * heads.token_stride + row.head * shape.head_dim;
-  return {heads.values.data() + first, shape.head_dim};
+  return Vector(heads.values).subspan(first, shape.head_dim);
 }
 
 std::size_t lse_index(const AttentionShape& shape, Row query) {
-  return static_cast<std::size_t>((query.batch * shape.heads + query.head) * shape.query_tokens +
-                                  query.token);
+  return (query.batch * shape.heads + query.head) * shape.query_tokens + query.token;
 }
 
 Row key_of(const AttentionShape& shape, Row query, std::int64_t token) {
@@ -77,44 +70,36 @@ std::int64_t visible_keys(const AttentionShape& shape, std::int64_t query) {
              : shape.key_tokens;
 }
 
-/// Sums of terms and of what rounding does to each, one per feature of a head.
-class Sums {
- public:
-  explicit Sums(std::int64_t head_dim) : of_feature_(head_dim) {}
+/// A sum of terms, and of what rounding does to each.
+struct Sum {
+  double value = 0;
+  double terms2 = 0;
+  double off2 = 0;
+  double common = 0;
 
-  /// Adds weight x, of a weight that is off by `off` beside what rounding it does.
-  void add(double weight, Vector x, double off = 0) {
-    for (std::size_t h = 0; h < of_feature_.size(); ++h) {
-      const double value = x[h];
-      of_feature_[h].sum += weight * value;
-      of_feature_[h].terms2 += square(weight * value);
-      of_feature_[h].off2 += square(off * value);
-    }
-  }
-  /// All terms are off by what has one cause: weight x, all with the same sign.
-  void add_common(double weight, Vector x) {
-    for (std::size_t h = 0; h < of_feature_.size(); ++h) {
-      of_feature_[h].common += weight * x[h];
-    }
-  }
-
-  double sum(std::int64_t h) const { return of_feature_[h].sum; }
   /// @param relative  what each term is off by, as a share of it
-  double unit(std::int64_t h, double relative) const {
-    const Feature& feature = of_feature_[h];
-    return relative * (std::sqrt(feature.terms2) + std::fabs(feature.sum)) +
-           std::sqrt(feature.off2) + std::fabs(feature.common);
+  double unit(double relative) const {
+    return relative * (std::sqrt(terms2) + std::fabs(value)) + std::sqrt(off2) + std::fabs(common);
   }
-
- private:
-  struct Feature {
-    double sum = 0;
-    double terms2 = 0;
-    double off2 = 0;
-    double common = 0;
-  };
-  std::vector<Feature> of_feature_;
 };
+using Sums = std::vector<Sum>;  ///< one per feature of a head
+
+/// Adds weight x, of a weight that is off by `off` beside what rounding it does.
+void add(Sums& sums, double weight, Vector x, double off = 0) {
+  for (std::size_t h = 0; h < sums.size(); ++h) {
+    const double value = x[h];
+    sums[h].value += weight * value;
+    sums[h].terms2 += square(weight * value);
+    sums[h].off2 += square(off * value);
+  }
+}
+
+/// All terms are off by what has one cause: weight x, all with the same sign.
+void add_common(Sums& sums, double weight, Vector x) {
+  for (std::size_t h = 0; h < sums.size(); ++h) {
+    sums[h].common += weight * x[h];
+  }
+}
 
 /// Storage takes no number further than its roundoff. That is 7.9 units: just within the usual
 /// tolerance, 8, so that little more than it is beyond.
@@ -134,21 +119,13 @@ bool only_overflows(double made, double expected, DType stored) {
          std::signbit(made) == std::signbit(expected);
 }
 
-/// One number of a result.
-struct Element {
-  double made;
-  double expected;
-  DType stored;
-  double unit;
-};
+/// How far a number of a result is off; 0 where nothing can be said of it.
+double error_of(double made, double expected, double unit, DType stored) {
+  const bool says_something = std::isfinite(expected) && !only_overflows(made, expected, stored);
+  return says_something ? ratio(std::fabs(made - expected), unit) : 0;
+}
 
-void note(Departure& worst, const Element& element, std::string_view what, std::int64_t feature,
-          Row row) {
-  if (!std::isfinite(element.expected) || element.expected == element.made ||
-      only_overflows(element.made, element.expected, element.stored)) {
-    return;
-  }
-  const double error = ratio(std::fabs(element.made - element.expected), element.unit);
+void note(Departure& worst, double error, std::string_view what, std::int64_t feature, Row row) {
   if (error > worst.error) {
     worst = {error, fmt::format("{} {} of head {}, token {}, sequence {}", what, feature, row.head,
                                 row.token, row.batch)};
@@ -181,13 +158,14 @@ Attended attend(const HostAttention& made, Row query) {
   const std::int64_t keys = visible_keys(shape, query.token);
   Attended result{Sums(shape.head_dim)};
   std::vector<double> scores;
+  const double scale = shape.scale;
   const Vector q = at(shape, made.q, query);
   double longest = 0;
   double largest = 0;
   double most = -infinity;
   for (std::int64_t j = 0; j < keys; ++j) {
     const Vector k = at(shape, made.k, key_of(shape, query, j));
-    scores.push_back(static_cast<double>(shape.scale) * dot(q, k));
+    scores.push_back(scale * dot(q, k));
     most = std::max(most, scores.back());
     largest = std::max(largest, std::fabs(scores.back()));
     longest = std::max(longest, norm(k));
@@ -198,12 +176,11 @@ Attended attend(const HostAttention& made, Row query) {
   }
   for (std::int64_t j = 0; j < keys; ++j) {
     const double p = std::exp(scores[j] - most) / sum;
-    result.out.add(p, at(shape, made.v, key_of(shape, query, j)), least_p);
+    add(result.out, p, at(shape, made.v, key_of(shape, query, j)), least_p);
   }
   result.lse = keys == 0 ? -infinity : most + std::log(sum);
-  result.rounding += std::sqrt(static_cast<double>(shape.head_dim)) *
-                         static_cast<double>(shape.scale) * norm(q) * longest +
-                     largest + std::sqrt(static_cast<double>(keys));
+  result.rounding +=
+      std::sqrt(shape.head_dim) * scale * norm(q) * longest + largest + std::sqrt(keys);
   return result;
 }
 
@@ -230,8 +207,7 @@ QueryFacts facts_of(const HostAttentionGradient& made, Row query) {
   } else {
     const Vector out = at(shape, made.out, query);
     facts.delta = dot(dout, out);
-    facts.delta_off =
-        single * std::sqrt(static_cast<double>(shape.head_dim)) * facts.dout_norm * norm(out);
+    facts.delta_off = single * std::sqrt(shape.head_dim) * facts.dout_norm * norm(out);
   }
   return facts;
 }
@@ -252,7 +228,7 @@ Pair pair_of(const HostAttentionGradient& made, const QueryFacts& facts, Row que
   constexpr double most = 300;  // of an exponent that a double can hold with all its products
   const double scale = shape.scale;
   const double score = scale * dot(at(shape, made.q, query), k);
-  const double root = std::sqrt(static_cast<double>(shape.head_dim));
+  const double root = std::sqrt(shape.head_dim);
   const double p = std::exp(std::min(score - facts.lse, most));
   const double dp = dot(at(shape, made.dout, query), v);
   const double off = single * (4 + root * scale * facts.q_norm * norm(k) + std::fabs(score) +
@@ -276,8 +252,8 @@ void compare(Departure& worst, const AttentionShape& shape, const HostHeads& tar
   for (std::int64_t h = 0; h < shape.head_dim; ++h) {
     const double old = before.empty() ? 0.0 : at(shape, before, row)[h];
     const double unit =
-        storage_unit(target.stored, made[h]) + sums.unit(h, relative) + single * std::fabs(old);
-    note(worst, {made[h], old + sums.sum(h), target.stored, unit}, what, h, row);
+        storage_unit(target.stored, made[h]) + sums[h].unit(relative) + single * std::fabs(old);
+    note(worst, error_of(made[h], old + sums[h].value, unit, target.stored), what, h, row);
   }
 }
 
@@ -292,12 +268,11 @@ Departure check_queries(const HostAttentionGradient& made, PhiloxKey key) {
       const Row key_row = key_of(shape, query, j);
       const Pair pair = pair_of(made, facts, query, key_row);
       const Vector k = at(shape, made.k, key_row);
-      dq.add(pair.ds, k, pair.ds_off);
-      dq.add_common(pair.ds_of_delta, k);
+      add(dq, pair.ds, k, pair.ds_off);
+      add_common(dq, pair.ds_of_delta, k);
     }
     const double relative =
-        made.softmax_roundoff +
-        single * std::sqrt(static_cast<double>(std::max<std::int64_t>(1, keys)));
+        made.softmax_roundoff + single * std::sqrt(std::max<std::int64_t>(1, keys));
     compare(worst, shape, made.dq, made.dq_before, dq, relative, query, "query gradient");
   });
   return worst;
@@ -306,9 +281,8 @@ Departure check_queries(const HostAttentionGradient& made, PhiloxKey key) {
 Departure check_keys(const HostAttentionGradient& made, PhiloxKey random) {
   const AttentionShape& shape = made.shape;
   const std::int64_t group = shape.heads / shape.kv_heads;
-  const double relative =
-      made.softmax_roundoff + single * std::sqrt(static_cast<double>(
-                                           std::max<std::int64_t>(1, shape.query_tokens * group)));
+  const double relative = made.softmax_roundoff +
+                          single * std::sqrt(std::max<std::int64_t>(1, shape.query_tokens * group));
   Departure worst;
   for_each_row(shape, shape.kv_heads, shape.key_tokens, random, [&](Row key) {
     Sums dk(shape.head_dim);
@@ -321,8 +295,8 @@ Departure check_keys(const HostAttentionGradient& made, PhiloxKey random) {
         }
         const QueryFacts facts = facts_of(made, query);
         const Pair pair = pair_of(made, facts, query, key);
-        dk.add(pair.ds, at(shape, made.q, query), pair.ds_off + pair.ds_of_delta);
-        dv.add(pair.p, at(shape, made.dout, query), pair.p_off);
+        add(dk, pair.ds, at(shape, made.q, query), pair.ds_off + pair.ds_of_delta);
+        add(dv, pair.p, at(shape, made.dout, query), pair.p_off);
       }
     }
     compare(worst, shape, made.dk, made.dk_before, dk, relative, key, "key gradient");
@@ -342,7 +316,7 @@ Departure check_attention(const HostAttention& made, PhiloxKey key) {
   }
   for_each_row(shape, shape.heads, shape.query_tokens, key, [&](Row query) {
     const Attended part = attend(made, query);
-    const double l1 = merges ? double{made.lse_before_BNT[lse_index(shape, query)]} : -infinity;
+    const double l1 = merges ? made.lse_before_BNT[lse_index(shape, query)] : -infinity;
     const double most = std::max(l1, part.lse);
     const double lse =
         most == -infinity ? most : most + std::log(std::exp(l1 - most) + std::exp(part.lse - most));
@@ -357,17 +331,17 @@ Departure check_attention(const HostAttention& made, PhiloxKey key) {
     for (std::int64_t h = 0; h < shape.head_dim; ++h) {
       const double old = merges ? before * at(shape, made.out_before, query)[h] : 0;
       const double unit = storage_unit(made.out.stored, out[h]) +
-                          now * part.out.unit(h, made.softmax_roundoff + of_exponent) +
+                          now * part.out[h].unit(made.softmax_roundoff + of_exponent) +
                           of_exponent * std::fabs(old);
-      note(worst, {out[h], old + now * part.out.sum(h), made.out.stored, unit}, "feature", h,
-           query);
+      note(worst, error_of(out[h], old + now * part.out[h].value, unit, made.out.stored), "feature",
+           h, query);
     }
     const double made_lse = made.lse_BNT[lse_index(shape, query)];
     if (lse == -infinity) {
       worst.take({made_lse == lse ? 0 : infinity, "the log-sum of a query without keys"});
     } else {
-      note(worst, {made_lse, lse, DType::f32, rounding + single * std::fabs(lse)}, "log-sum", 0,
-           query);
+      note(worst, error_of(made_lse, lse, rounding + single * std::fabs(lse), DType::f32),
+           "log-sum", 0, query);
     }
   });
   return worst;

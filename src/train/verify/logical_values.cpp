@@ -2,13 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "logical_values.hpp"
 
+#include "tensor_difference.hpp"
+
 #include <fourfold/base/contract.hpp>
 #include <fourfold/device/buffer.hpp>
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <limits>
 #include <utility>
 
@@ -18,7 +19,7 @@ namespace {
 std::size_t index_of(const std::vector<model::ParameterSpec>& table, const std::string& name) {
   const auto spec = std::ranges::find(table, name, &model::ParameterSpec::name);
   FOURFOLD_ASSERT(spec != table.end());
-  return static_cast<std::size_t>(spec - table.begin());
+  return spec - table.begin();
 }
 
 }  // namespace
@@ -60,7 +61,7 @@ void LogicalValues::add_box(std::size_t tensor, const Box& box, const std::vecto
       if (holder[at] < 0) {
         target[at] = value;
         holder[at] = rank;
-      } else if (std::bit_cast<std::uint32_t>(target[at]) != std::bit_cast<std::uint32_t>(value)) {
+      } else if (!same_bits(target[at], value)) {
         other = holder[at];
       }
     }

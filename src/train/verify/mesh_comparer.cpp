@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <utility>
 
@@ -20,11 +19,6 @@ constexpr double floor_share = 1e-2;
 /// The sign of a nan means nothing.
 std::string number_text(double value) {
   return std::isnan(value) ? "nan" : fmt::format("{:.9g}", value);
-}
-
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return std::ranges::equal(
-      a, b, [](float x, float y) { return std::bit_cast<int>(x) == std::bit_cast<int>(y); });
 }
 
 /// "the gradient of W", or "row 3 of the gradient of W".
@@ -71,7 +65,7 @@ void MeshComparer::compare_initial_weights(const ParameterValues& reference,
                                            const ParameterValues& other) {
   result_.same_initial_weights = true;
   for (std::size_t tensor = 0; tensor < table_.size(); ++tensor) {
-    if (!same_bits(reference[tensor], other[tensor])) {
+    if (!std::ranges::equal(reference[tensor], other[tensor], same_bits<float>)) {
       result_.same_initial_weights = false;
       offend(fmt::format("the initial bits of {} differ", table_[tensor].name));
     }
@@ -150,11 +144,11 @@ void MeshComparer::compare_gradient(std::size_t tensor, const std::vector<float>
   const double error = tensor_error(a, b, floor, least);
   note(&StepErrors::gradient, error, [&] {
     const model::ParameterSpec& spec = table_[tensor];
-    const Place place = largest_difference(a, b);
+    const std::size_t element = largest_difference(a, b);
     return fmt::format(
         "the gradient of {} differs by {:.1e} of its norm; most at {}: {} instead of {}", spec.name,
-        error, position_text(spec.shape, place.element), number_text(b[place.element]),
-        number_text(a[place.element]));
+        error, position_text(spec.shape, element), number_text(b[element]),
+        number_text(a[element]));
   });
 }
 
@@ -164,12 +158,12 @@ void MeshComparer::compare_rounding(std::size_t tensor, const std::vector<float>
   const model::ParameterSpec& spec = table_[tensor];
   const TensorPart part = furthest_part(a, b, rounded, spec.shape, share);
   note(&StepErrors::rounding, part.error, [&] {
-    const Place place = largest_difference(a, b);
+    const std::size_t element = largest_difference(a, b);
     return fmt::format(
         "{} differs by {:.1f} times what rounding makes there; of the whole most at {}: {} instead "
         "of {}",
-        text_of(part, spec.name), part.error, position_text(spec.shape, place.element),
-        number_text(b[place.element]), number_text(a[place.element]));
+        text_of(part, spec.name), part.error, position_text(spec.shape, element),
+        number_text(b[element]), number_text(a[element]));
   });
 }
 

@@ -19,31 +19,24 @@ using kernels::AttentionShape;
 using kernels::Write;
 
 template <class Stored>
-void widen(const void* bytes, std::vector<float>& values) {
-  const auto* const stored = static_cast<const Stored*>(bytes);
-  std::transform(stored, stored + values.size(), values.begin(),
-                 [](Stored value) { return static_cast<float>(value); });
+std::vector<float> widened(const void* data, std::int64_t elements, device::StreamRef stream) {
+  std::vector<Stored> copied(elements);
+  device::copy(copied.data(), data, elements * sizeof(Stored), stream);
+  return {copied.begin(), copied.end()};
 }
 
 /// What is there when all work on `stream` is done.
 std::vector<float> on_host(const void* data, DType dtype, std::int64_t elements,
                            device::StreamRef stream) {
-  const std::size_t bytes = elements * size_in_bytes(dtype);
-  std::vector<std::byte> copied(bytes);
-  device::copy(copied.data(), data, bytes, stream);
-  std::vector<float> values(elements);
   switch (dtype) {
     case DType::bf16:
-      widen<BFloat16>(copied.data(), values);
-      break;
+      return widened<BFloat16>(data, elements, stream);
     case DType::f16:
-      widen<Float16>(copied.data(), values);
-      break;
+      return widened<Float16>(data, elements, stream);
     default:
       FOURFOLD_EXPECT(dtype == DType::f32);
-      widen<float>(copied.data(), values);
+      return widened<float>(data, elements, stream);
   }
-  return values;
 }
 
 std::vector<float> on_host(ConstTensorView tensor, device::StreamRef stream) {
@@ -117,9 +110,8 @@ void ProductCheck::begin(std::int64_t step) {
 }
 
 PhiloxKey ProductCheck::next_key() const {
-  return philox_key(
-      step_, RandomUse::product_check,
-      (static_cast<std::uint64_t>(rank_) << 40U) | static_cast<std::uint64_t>(errors_.products));
+  const std::uint64_t rank = rank_;
+  return philox_key(step_, RandomUse::product_check, (rank << 40U) | errors_.products);
 }
 
 void ProductCheck::note(const std::string& product, const Departure& departure) {

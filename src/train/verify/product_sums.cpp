@@ -20,10 +20,6 @@ namespace {
 
 constexpr double single = 0x1p-24;
 
-double square(double x) {
-  return x * x;
-}
-
 /// V vectors for so many rows: [V][rows].
 struct Vectors {
   std::int64_t count = 0;
@@ -35,7 +31,7 @@ struct Vectors {
 };
 
 Vectors zeros(std::int64_t count, std::int64_t rows) {
-  return {count, rows, std::vector<double>(static_cast<std::size_t>(count * rows))};
+  return {count, rows, std::vector<double>(count * rows)};
 }
 
 /// Those that pick `rows` of so many.
@@ -50,7 +46,7 @@ Vectors unit_vectors(const std::vector<std::int64_t>& rows, std::int64_t of) {
 Vectors random_signs(std::int64_t count, std::int64_t rows, PhiloxKey key) {
   Vectors vectors = zeros(count, rows);
   for (std::int64_t row = 0; row < rows; ++row) {
-    const PhiloxBlock random = philox(key, static_cast<std::uint64_t>(row));
+    const PhiloxBlock random = philox(key, row);
     for (std::int64_t vector = 0; vector < count; ++vector) {
       vectors.of(vector)[row] = (random.word[vector] & 1U) != 0 ? 1 : -1;
     }
@@ -102,23 +98,15 @@ Vectors times(const Vectors& vectors, const HostMatrix& matrix) {
 }
 
 double largest_number(DType dtype) {
-  return dtype == DType::f16 ? 65504.0 : static_cast<double>(std::numeric_limits<float>::max());
+  return dtype == DType::f16 ? 65504.0 : std::numeric_limits<float>::max();
 }
 
-/// A product and what is added to all elements of a row (M numbers, or none): a bias, once the
-/// product is transposed.
-struct Turned {
-  HostProduct product;
-  std::span<const float> row_bias;
-};
-
 /// Whether a number that is not finite is only too large for how it is stored.
-bool overflows(const Turned& turned, std::int64_t row, std::int64_t column) {
-  const HostProduct& product = turned.product;
+bool overflows(const HostProduct& product, std::int64_t row, std::int64_t column) {
   const auto at = [](std::span<const float> values, std::int64_t i) {
-    return values.empty() ? 0.0 : static_cast<double>(values[i]);
+    return values.empty() ? 0.0 : values[i];
   };
-  double value = at(product.bias, column) + at(turned.row_bias, row);
+  double value = at(product.bias, column) + at(product.row_bias, row);
   value += product.before ? (*product.before)(row, column) : 0.0;
   for (std::int64_t k = 0; k < product.a.columns; ++k) {
     value += product.a(row, k) * product.b(k, column);
@@ -126,85 +114,92 @@ bool overflows(const Turned& turned, std::int64_t row, std::int64_t column) {
   return !(std::fabs(value) < largest_number(product.stored) * (1 - roundoff(product.stored)));
 }
 
-bool only_overflows(const Turned& turned, std::int64_t column) {
-  const HostMatrix& c = turned.product.c;
+bool only_overflows(const HostProduct& product, std::int64_t column) {
+  const HostMatrix& c = product.c;
   for (std::int64_t row = 0; row < c.rows; ++row) {
-    if (!std::isfinite(c(row, column)) && !overflows(turned, row, column)) {
+    if (!std::isfinite(c(row, column)) && !overflows(product, row, column)) {
       return false;
     }
   }
   return true;
 }
 
-/// What the sums of one column have to be, and how far rounding takes them: per vector.
-struct Expected {
-  Vectors sums;
-  Vectors units;
-};
-
-/// @param s   vectors of signs, or unit vectors. @param s2  their squares: one for all signs
-Expected expect_sums(const Turned& turned, const Vectors& s, const Vectors& s2) {
-  const HostProduct& product = turned.product;
+/// What the sums of each column have to be, per vector.
+/// @param s  vectors of signs, or unit vectors
+Vectors expected_sums(const HostProduct& product, const Vectors& s) {
   Vectors sums = times<same>(times<same>(s, product.a), product.b);
-  const Vectors terms2 = times<square>(times<square>(s2, product.a), product.b);
-  const Vectors c2 = times<square>(s2, product.c);
   std::optional<Vectors> before;
-  std::optional<Vectors> before2;
   if (product.before) {
     before = times<same>(s, *product.before);
-    before2 = times<square>(s2, *product.before);
   }
-  Vectors units = zeros(s.count, product.c.columns);
-  const double u = roundoff(product.stored);
-  const double root_k = std::sqrt(static_cast<double>(product.a.columns));
   for (std::int64_t vector = 0; vector < s.count; ++vector) {
-    const std::int64_t group = s2.count == 1 ? 0 : vector;
     double of_rows = 0;
-    double of_rows2 = 0;
     double rows = 0;
-    double rows2 = 0;
     for (std::int64_t row = 0; row < s.rows; ++row) {
       rows += s.at(vector, row);
-      rows2 += s2.at(group, row);
-      if (!turned.row_bias.empty()) {
-        const double bias = turned.row_bias[row];
-        of_rows += s.at(vector, row) * bias;
-        of_rows2 += s2.at(group, row) * square(bias);
-      }
+      of_rows += product.row_bias.empty() ? 0.0 : s.at(vector, row) * product.row_bias[row];
+    }
+    for (std::int64_t column = 0; column < product.c.columns; ++column) {
+      const double bias = product.bias.empty() ? 0.0 : product.bias[column];
+      sums.of(vector)[column] += rows * bias + of_rows + (before ? before->at(vector, column) : 0);
+    }
+  }
+  return sums;
+}
+
+/// How far rounding takes them.
+/// @param s2  the squares of the vectors: one for all signs
+Vectors units_of_sums(const HostProduct& product, const Vectors& s2) {
+  const Vectors terms2 = times<square>(times<square>(s2, product.a), product.b);
+  const Vectors c2 = times<square>(s2, product.c);
+  std::optional<Vectors> before2;
+  if (product.before) {
+    before2 = times<square>(s2, *product.before);
+  }
+  Vectors units = zeros(s2.count, product.c.columns);
+  const double u = roundoff(product.stored);
+  const double root_k = std::sqrt(product.a.columns);
+  for (std::int64_t vector = 0; vector < s2.count; ++vector) {
+    double of_rows2 = 0;
+    double rows2 = 0;
+    for (std::int64_t row = 0; row < s2.rows; ++row) {
+      rows2 += s2.at(vector, row);
+      of_rows2 +=
+          product.row_bias.empty() ? 0.0 : s2.at(vector, row) * square(product.row_bias[row]);
     }
     const double least = underflow(product.stored) * std::sqrt(rows2);
     for (std::int64_t column = 0; column < product.c.columns; ++column) {
       const double bias = product.bias.empty() ? 0.0 : product.bias[column];
-      const double size = std::sqrt(c2.at(group, column));
-      const double size_before = before2 ? std::sqrt(before2->at(group, column)) : 0;
-      const double terms = std::sqrt(terms2.at(group, column) + rows2 * square(bias) + of_rows2);
-      sums.of(vector)[column] += rows * bias + of_rows + (before ? before->at(vector, column) : 0);
+      const double size = std::sqrt(c2.at(vector, column));
+      const double size_before = before2 ? std::sqrt(before2->at(vector, column)) : 0;
+      const double terms = std::sqrt(terms2.at(vector, column) + rows2 * square(bias) + of_rows2);
       units.of(vector)[column] = u * size + single * root_k * (terms + size + size_before) + least;
     }
   }
-  return {std::move(sums), std::move(units)};
+  return units;
 }
 
-Departure check_columns(const Turned& turned, PhiloxKey key, const char* name) {
+Departure check_columns(const HostProduct& product, PhiloxKey key, const char* name) {
   constexpr std::int64_t few = 8;
-  const HostProduct& product = turned.product;
   const std::int64_t rows = product.c.rows;
   const bool are_signs = rows > few;
   const Vectors s =
       are_signs ? random_signs(4, rows, key) : unit_vectors(random_rows(few, rows, key), rows);
   Vectors ones = zeros(1, rows);
   std::ranges::fill(ones.values, 1);
-  const Expected expected = expect_sums(turned, s, are_signs ? ones : s);
+  const Vectors expected = expected_sums(product, s);
+  const Vectors units = units_of_sums(product, are_signs ? ones : s);
   const Vectors made = times<same>(s, product.c);
   Departure worst;
   for (std::int64_t column = 0; column < product.c.columns; ++column) {
     for (std::int64_t vector = 0; vector < s.count; ++vector) {
-      const double wanted = expected.sums.at(vector, column);
+      const double wanted = expected.at(vector, column);
       const double sum = made.at(vector, column);
-      if (!std::isfinite(wanted) || (!std::isfinite(sum) && only_overflows(turned, column))) {
+      if (!std::isfinite(wanted) || (!std::isfinite(sum) && only_overflows(product, column))) {
         continue;  // the operands say nothing, or storage cannot hold it
       }
-      const double error = ratio(std::fabs(sum - wanted), expected.units.at(vector, column));
+      const double unit = units.at(are_signs ? 0 : vector, column);
+      const double error = ratio(std::fabs(sum - wanted), unit);
       if (error > worst.error) {
         worst = {error, fmt::format("{} {}", name, column)};
       }
@@ -223,18 +218,21 @@ double underflow(DType dtype) {
   return dtype == DType::f16 ? 0x1p-25 : 0x1p-126;
 }
 
+HostProduct HostProduct::transposed() const {
+  return {.a = b.transposed(),
+          .b = a.transposed(),
+          .c = c.transposed(),
+          .stored = stored,
+          .bias = row_bias,
+          .before = before ? std::optional(before->transposed()) : std::nullopt,
+          .row_bias = bias};
+}
+
 Departure check_sums(const HostProduct& product, PhiloxKey key) {
   FOURFOLD_EXPECT(product.a.columns == product.b.rows);
   FOURFOLD_EXPECT(product.c.rows == product.a.rows && product.c.columns == product.b.columns);
-  const HostProduct turned{
-      .a = product.b.transposed(),
-      .b = product.a.transposed(),
-      .c = product.c.transposed(),
-      .stored = product.stored,
-      .bias = {},
-      .before = product.before ? std::optional(product.before->transposed()) : std::nullopt};
-  Departure worst = check_columns({product, {}}, key, "column");
-  worst.take(check_columns({turned, product.bias}, {key.low, ~key.high}, "row"));
+  Departure worst = check_columns(product, key, "column");
+  worst.take(check_columns(product.transposed(), {key.low, ~key.high}, "row"));
   return worst;
 }
 
@@ -244,20 +242,16 @@ Departure check_gelu_gradient(const HostProduct& product, const HostMatrix& pre,
   const Vectors products = times<same>(times<same>(s, product.a), product.b);
   const Vectors terms2 = times<square>(times<square>(s, product.a), product.b);
   const double u = roundoff(product.stored);
-  const double root_k = std::sqrt(static_cast<double>(product.a.columns));
+  const double root_k = std::sqrt(product.a.columns);
   const std::size_t columns = product.c.columns;
-  std::vector<float> x(columns);
   std::vector<float> slope(columns);
   const std::vector<float> ones(columns, 1);
   const Shape shape{product.c.columns};
   Departure worst;
   for (std::int64_t i = 0; i < s.count; ++i) {
     const std::int64_t row = rows[i];
-    for (std::size_t column = 0; column < columns; ++column) {
-      x[column] = static_cast<float>(pre(row, static_cast<std::int64_t>(column)));
-    }
-    kernels::reference::gelu_backward({ones.data(), shape}, {x.data(), shape},
-                                      {slope.data(), shape}, {});
+    const float* const x = pre.values + row * pre.row_stride;
+    kernels::reference::gelu_backward({ones.data(), shape}, {x, shape}, {slope.data(), shape}, {});
     for (std::int64_t column = 0; column < product.c.columns; ++column) {
       const double g = slope[column];
       const double d = products.at(i, column);
@@ -315,7 +309,7 @@ Departure check_column_sums(const HostMatrix& matrix, std::span<const float> bef
   std::ranges::fill(ones.values, 1);
   const Vectors added = times<same>(ones, matrix);
   const Vectors norms2 = times<square>(ones, matrix);
-  const double root = std::sqrt(static_cast<double>(matrix.rows));
+  const double root = std::sqrt(matrix.rows);
   Departure worst;
   for (std::int64_t column = 0; column < matrix.columns; ++column) {
     const std::size_t i = column;
@@ -325,7 +319,7 @@ Departure check_column_sums(const HostMatrix& matrix, std::span<const float> bef
       continue;
     }
     const double unit = single * (root * (std::sqrt(norms2.at(0, column)) + std::fabs(sum)) +
-                                  std::fabs(static_cast<double>(before[i]))) +
+                                  std::fabs(before[i])) +
                         underflow(DType::f32);
     const double error = ratio(std::fabs(sums[i] - expected), unit);
     if (error > worst.error) {

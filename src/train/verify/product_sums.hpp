@@ -33,7 +33,7 @@ struct HostMatrix {
   HostMatrix transposed() const { return {values, columns, rows, column_stride, row_stride}; }
 };
 
-/// c = a b + bias, or before + a b.
+/// c = a b + bias, or before + a b. The transposed product has its bias in the rows.
 struct HostProduct {
   HostMatrix a;
   HostMatrix b;
@@ -41,6 +41,9 @@ struct HostProduct {
   DType stored = DType::f32;         ///< what c was rounded to
   std::span<const float> bias = {};  ///< N, or none
   std::optional<HostMatrix> before = {};
+  std::span<const float> row_bias = {};  ///< M, or none
+
+  HostProduct transposed() const;
 };
 
 /// How far a result is from what it should be, in units of what rounding makes there.
@@ -102,8 +105,8 @@ inline std::vector<std::int64_t> random_rows(std::int64_t most, std::int64_t row
     }
     const std::int64_t begin = rows * i / most;
     const std::int64_t count = rows * (i + 1) / most - begin;
-    const std::uint32_t random = philox(key, static_cast<std::uint64_t>(i), 1).word[0];
-    result.push_back(begin + static_cast<std::int64_t>(random) % count);
+    const std::uint32_t random = philox(key, i, 1).word[0];
+    result.push_back(begin + random % count);
   }
   return result;
 }

@@ -15,15 +15,6 @@
 namespace fourfold::train {
 namespace {
 
-double square(double x) {
-  return x * x;
-}
-
-double sum_of_squares(const std::vector<float>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0,
-                         [](double sum, float value) { return sum + square(value); });
-}
-
 /// Sums of squares, of some elements.
 struct Differences {
   double size = 0;      ///< of a
@@ -39,6 +30,11 @@ struct Differences {
 
 }  // namespace
 
+double sum_of_squares(const std::vector<float>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0,
+                         [](double sum, float value) { return sum + square(value); });
+}
+
 double ratio(double x, double y) {
   if (x == 0) {
     return 0;
@@ -48,7 +44,8 @@ double ratio(double x, double y) {
 }
 
 double difference_of(float a, float b) {
-  const double difference = std::fabs(static_cast<double>(a) - static_cast<double>(b));
+  const double exact = a;
+  const double difference = std::fabs(exact - b);
   return std::isnan(difference) ? INFINITY : difference;
 }
 
@@ -62,15 +59,14 @@ double mean_square(const ParameterValues& tensors) {
   return elements == 0 ? 0 : sum / static_cast<double>(elements);
 }
 
-Place largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
-  Place place;
+std::size_t largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
+  std::size_t element = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
-    const double difference = difference_of(a[i], b[i]);
-    if (difference > place.difference) {
-      place = {i, difference};
+    if (difference_of(a[i], b[i]) > difference_of(a[element], b[element])) {
+      element = i;
     }
   }
-  return place;
+  return element;
 }
 
 std::string position_text(const Shape& shape, std::size_t element) {
@@ -114,9 +110,9 @@ TensorPart furthest_part(const std::vector<float>& a, const std::vector<float>& 
                          const std::vector<float>& rounded, const Shape& shape, double share) {
   FOURFOLD_EXPECT(a.size() == b.size() && a.size() == rounded.size());
   const bool is_matrix = shape.rank() == 2;
-  const auto columns = is_matrix ? static_cast<std::size_t>(shape[1]) : 1;
+  const std::size_t columns = is_matrix ? shape[1] : 1;
   Differences whole;
-  std::vector<Differences> of_row(is_matrix ? static_cast<std::size_t>(shape[0]) : 0);
+  std::vector<Differences> of_row(is_matrix ? shape[0] : 0);
   std::vector<Differences> of_column(is_matrix ? columns : 0);
   for (std::size_t i = 0; i < a.size(); ++i) {
     const Differences here{square(a[i]), square(difference_of(a[i], b[i])),

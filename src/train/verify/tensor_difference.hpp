@@ -8,10 +8,22 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <vector>
 
 namespace fourfold::train {
+
+/// Whether two numbers are the same, bit for bit: a nan is like itself, 0 and -0 differ.
+template <class Number>
+bool same_bits(Number a, Number b) {
+  return std::memcmp(&a, &b, sizeof a) == 0;
+}
+
+inline double square(double x) {
+  return x * x;
+}
+double sum_of_squares(const std::vector<float>& values);
 
 /// x / y, where 0 / 0 is nothing wrong, and nan (on either side) as wrong as can be.
 double ratio(double x, double y);
@@ -22,12 +34,8 @@ double difference_of(float a, float b);
 /// Mean square of all elements of all tensors.
 double mean_square(const ParameterValues& tensors);
 
-/// One element of a tensor that is not what it should be.
-struct Place {
-  std::size_t element = 0;
-  double difference = -1;
-};
-Place largest_difference(const std::vector<float>& a, const std::vector<float>& b);
+/// The element where two tensors differ the most.
+std::size_t largest_difference(const std::vector<float>& a, const std::vector<float>& b);
 /// "[3, 17]"
 std::string position_text(const Shape& shape, std::size_t element);
 

@@ -2,11 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "update_replay.hpp"
 
+#include "tensor_difference.hpp"
+
 #include <fourfold/base/contract.hpp>
 #include <fourfold/kernels/optimizer.hpp>
 
 #include <cmath>
-#include <numeric>
 
 namespace fourfold::train {
 namespace {
@@ -15,17 +16,6 @@ using Values = std::vector<float>;
 
 TensorView flat(Values& values) {
   return {values.data(), Shape{std::ssize(values)}};
-}
-
-double sum_of_squares(const Values& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0, [](double sum, float value) {
-    return sum + static_cast<double>(value) * static_cast<double>(value);
-  });
-}
-
-double difference(float a, float b) {
-  const double result = std::fabs(static_cast<double>(a) - static_cast<double>(b));
-  return std::isnan(result) ? INFINITY : result;
 }
 
 /// What clipping multiplies the gradients of a step with; NaN when they overflowed.
@@ -49,9 +39,9 @@ UpdateError error_of(const Values& before, const Values& after, const Values& ex
   double update = 0;
   double furthest = -1;
   for (std::size_t i = 0; i < after.size(); ++i) {
-    const double distance = difference(after[i], expected[i]);
+    const double distance = difference_of(after[i], expected[i]);
     off += distance * distance;
-    update += std::pow(difference(expected[i], before[i]), 2);
+    update += std::pow(difference_of(expected[i], before[i]), 2);
     if (distance > furthest) {
       furthest = distance;
       result.element = i;
@@ -73,7 +63,7 @@ UpdateReplay::UpdateReplay(const runfile::OptimConfig& optim,
     : optim_(&optim), table_(&table) {
   for (ParameterValues& moments : moments_) {
     for (const model::ParameterSpec& spec : table) {
-      moments.emplace_back(static_cast<std::size_t>(spec.shape.elements()));
+      moments.emplace_back(spec.shape.elements());
     }
   }
 }
