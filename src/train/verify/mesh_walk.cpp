@@ -3,42 +3,26 @@
 #include "mesh_walk.hpp"
 
 #include "logical_values.hpp"
-#include "plan/rank_tasks.hpp"
+#include "tensor_difference.hpp"
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/runfile/learning_rate.hpp>
 #include <fourfold/train/batch_loader.hpp>
-#include <fourfold/train/resolved_run.hpp>
-#include <fourfold/train/step_runner.hpp>
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <optional>
 #include <utility>
 
 namespace fourfold::train {
-namespace {
 
 using Piece = parallel::ParameterShard::Piece;
 
-/// What the ranks of one step fill in together.
-struct StepInProgress {
-  StepInProgress(const std::vector<model::ParameterSpec>& table, std::size_t ranks)
-      : gradients(table, "gradient"), weights(table, "weight"), outcomes(ranks), products(ranks) {}
-  LogicalValues gradients;
-  LogicalValues weights;
-  std::vector<StepOutcome> outcomes;    ///< each rank writes its own
-  std::vector<ProductErrors> products;  ///< likewise
-  LossScaleState next;                  ///< of the next step; rank 0 writes it
-};
-
 /// One rank's part of the run.
-class WalkingRank {
+class MeshWalk::Rank {
  public:
-  WalkingRank(const ResolvedRun& run, std::optional<double> product_tolerance,
-              comm::Communicator& world)
+  Rank(const ResolvedRun& run, std::optional<double> product_tolerance, comm::Communicator& world)
       : config_(&run.config),
         rank_(world.rank()),
         mesh_(run.mesh, with_collectives_of(run.config, world)),
@@ -55,16 +39,18 @@ class WalkingRank {
     }
   }
 
+  int number() const noexcept { return rank_; }
+  /// The same on all ranks.
+  const LossScaleState& loss_scale() const noexcept { return runner_.loss_scale().state(); }
+  /// Of the last step.
+  ProductErrors products() const { return check_ ? check_->errors() : ProductErrors{}; }
+
+  void give_gradients(LogicalValues& gradients) {
+    gradients.add(runner_.share(), &Piece::gradient, rank_, stream_);
+  }
   void give_weights(LogicalValues& weights) {
     runner_.synchronize_state();
     weights.add(runner_.share(), &Piece::master, rank_, stream_);
-  }
-
-  /// The same on all ranks: rank 0 gives it.
-  void give_loss_scale(LossScaleState& state) const {
-    if (rank_ == 0) {
-      state = runner_.loss_scale().state();
-    }
   }
 
   void begin_with(const StepStart& start, std::int64_t step) {
@@ -74,19 +60,13 @@ class WalkingRank {
     runner_.update_weights_from_masters(stream_, step - start.loss_scale.skipped_steps);
   }
 
-  void step(std::int64_t step, StepInProgress& record) {
+  StepOutcome step(std::int64_t step) {
     if (check_) {
       check_->begin(step);
     }
     const StepBatches batches = loader_.load(step, step * config_->train.global_batch, stream_);
     runner_.run(step, batches, runfile::learning_rate(config_->optim.schedule, step), stream_);
-    if (check_) {
-      record.products[rank_] = check_->errors();
-    }
-    record.outcomes[rank_] = runner_.outcome(stream_);
-    give_loss_scale(record.next);
-    record.gradients.add(runner_.share(), &Piece::gradient, rank_, stream_);
-    give_weights(record.weights);
+    return runner_.outcome(stream_);
   }
 
  private:
@@ -107,15 +87,12 @@ class WalkingRank {
   std::optional<ProductCheck> check_;
 };
 
+namespace {
+
 /// Observed products are not recorded.
 runfile::RunConfig without_graphs(runfile::RunConfig config) {
   config.train.cuda_graphs = runfile::CudaGraphs::never;
   return config;
-}
-
-/// A nan is like itself.
-bool same_bits(double a, double b) {
-  return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
 }
 
 std::string text_of(const StepOutcome& outcome) {
@@ -148,93 +125,54 @@ ParameterValues unscaled(ParameterValues gradients, double loss_scale) {
 
 }  // namespace
 
-class MeshWalk::Ranks {
- public:
-  Ranks(const runfile::RunConfig& config, const comm::MeshShape& mesh,
-        std::optional<double> product_tolerance)
-      : run_(resolve_run({.config = product_tolerance ? without_graphs(config) : config}, mesh,
-                         schedule_file_text({.config = config}))),
-        table_(model::parameter_table(config.model)),
-        ranks_(mesh.ranks()),
-        tasks_(static_cast<int>(mesh.ranks()),
-               [this, product_tolerance](comm::Communicator& world) {
-                 return std::make_unique<WalkingRank>(run_, product_tolerance, world);
-               }) {
-    LogicalValues weights(table_, "initial weight");
-    tasks_.run([&](const std::unique_ptr<WalkingRank>& rank) {
-      rank->give_weights(weights);
-      rank->give_loss_scale(start_.loss_scale);
-    });
-    start_.weights = weights.take(disagreements_);
-  }
-
-  StepTrace step(const StepStart* start) {
-    StepInProgress record(table_, ranks_);
-    tasks_.run([&](const std::unique_ptr<WalkingRank>& rank) {
-      if (start != nullptr) {
-        rank->begin_with(*start, step_);
-      }
-      rank->step(step_, record);
-    });
-    return end_step(record);
-  }
-
-  const std::vector<model::ParameterSpec>& table() const noexcept { return table_; }
-  const StepStart& start() const noexcept { return start_; }
-  std::int64_t steps() const noexcept { return step_; }
-  const std::vector<std::string>& disagreements() const noexcept { return disagreements_; }
-
- private:
-  StepTrace end_step(StepInProgress& record) {
-    compare_outcomes(record.outcomes, step_, disagreements_);
-    const StepOutcome& outcome = record.outcomes[0];
-    StepTrace trace{
-        .loss = outcome.loss,
-        .grad_norm = outcome.grad_norm,
-        .loss_scale = outcome.loss_scale,
-        .status = outcome.status,
-        .gradients = unscaled(record.gradients.take(disagreements_), outcome.loss_scale),
-        .weights = record.weights.take(disagreements_),
-        .products = {}};
-    for (ProductErrors& of_rank : record.products) {
-      trace.products.add(std::move(of_rank));
-    }
-    start_ = {.weights = trace.weights, .loss_scale = record.next};
-    ++step_;
-    return trace;
-  }
-
-  ResolvedRun run_;
-  std::vector<model::ParameterSpec> table_;
-  std::size_t ranks_;
-  std::int64_t step_ = 0;
-  StepStart start_;
-  std::vector<std::string> disagreements_;
-  RankTasks<std::unique_ptr<WalkingRank>> tasks_;  ///< last: its threads use the others
-};
-
 MeshWalk::MeshWalk(const runfile::RunConfig& config, const comm::MeshShape& mesh,
                    std::optional<double> product_tolerance)
-    : ranks_(std::make_unique<Ranks>(config, mesh, product_tolerance)) {}
+    : run_(resolve_run({.config = product_tolerance ? without_graphs(config) : config}, mesh,
+                       schedule_file_text({.config = config}))),
+      table_(model::parameter_table(config.model)),
+      tasks_(static_cast<int>(mesh.ranks()), [this, product_tolerance](comm::Communicator& world) {
+        return std::make_unique<Rank>(run_, product_tolerance, world);
+      }) {
+  LogicalValues weights(table_, "initial weight");
+  tasks_.run([&](const std::unique_ptr<Rank>& rank) {
+    rank->give_weights(weights);
+    if (rank->number() == 0) {
+      start_.loss_scale = rank->loss_scale();
+    }
+  });
+  start_.weights = weights.take(disagreements_);
+}
 MeshWalk::~MeshWalk() = default;
 
-const std::vector<model::ParameterSpec>& MeshWalk::table() const noexcept {
-  return ranks_->table();
-}
-const StepStart& MeshWalk::start() const noexcept {
-  return ranks_->start();
-}
-std::int64_t MeshWalk::steps() const noexcept {
-  return ranks_->steps();
-}
-StepTrace MeshWalk::step() {
-  return ranks_->step(nullptr);
-}
-StepTrace MeshWalk::step_from(const StepStart& start) {
-  return ranks_->step(&start);
-}
-const std::vector<std::string>& MeshWalk::disagreements() const noexcept {
-  return ranks_->disagreements();
+StepTrace MeshWalk::make_step(const StepStart* start) {
+  LogicalValues gradients(table_, "gradient");
+  LogicalValues weights(table_, "weight");
+  std::vector<StepOutcome> outcomes(run_.mesh.ranks());    // each rank writes its own
+  std::vector<ProductErrors> products(run_.mesh.ranks());  // likewise
+  LossScaleState next_scale;
+  tasks_.run([&](const std::unique_ptr<Rank>& rank) {
+    if (start != nullptr) {
+      rank->begin_with(*start, step_);
+    }
+    outcomes[rank->number()] = rank->step(step_);
+    products[rank->number()] = rank->products();
+    if (rank->number() == 0) {
+      next_scale = rank->loss_scale();
+    }
+    rank->give_gradients(gradients);
+    rank->give_weights(weights);
+  });
+  compare_outcomes(outcomes, step_, disagreements_);
+  StepTrace trace{outcomes[0],
+                  unscaled(gradients.take(disagreements_), outcomes[0].loss_scale),
+                  weights.take(disagreements_),
+                  {}};
+  for (ProductErrors& of_rank : products) {
+    trace.products.add(std::move(of_rank));
+  }
+  start_ = {.weights = trace.weights, .loss_scale = next_scale};
+  ++step_;
+  return trace;
 }
 
 }  // namespace fourfold::train

@@ -5,12 +5,15 @@
 /// whole logical tensors, so that runs on different meshes can be compared.
 #pragma once
 
+#include "plan/rank_tasks.hpp"
 #include "product_check.hpp"
 
 #include <fourfold/comm/mesh.hpp>
 #include <fourfold/model/parameter_table.hpp>
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/train/loss_scale.hpp>
+#include <fourfold/train/resolved_run.hpp>
+#include <fourfold/train/step_runner.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -31,11 +34,7 @@ struct StepStart {
 };
 
 /// What one step gave.
-struct StepTrace {
-  double loss = 0;       ///< mean over the valid targets of the global batch, nats
-  double grad_norm = 0;  ///< as the clipping sees it
-  double loss_scale = 1;
-  StepStatus status = StepStatus::applied;
+struct StepTrace : StepOutcome {
   ParameterValues gradients;    ///< of the global batch, before clipping
   ParameterValues weights;      ///< f32 masters after the update
   ProductErrors products = {};  ///< of all ranks, if they are checked
@@ -55,28 +54,35 @@ class MeshWalk {
   MeshWalk(const runfile::RunConfig& config, const comm::MeshShape& mesh,
            std::optional<double> product_tolerance = {});
   ~MeshWalk();
-  MeshWalk(const MeshWalk&) = delete;
-  MeshWalk& operator=(const MeshWalk&) = delete;
 
-  const std::vector<model::ParameterSpec>& table() const noexcept;
+  const std::vector<model::ParameterSpec>& table() const noexcept { return table_; }
   /// What the next step() begins with.
-  const StepStart& start() const noexcept;
+  const StepStart& start() const noexcept { return start_; }
   /// Steps made so far.
-  std::int64_t steps() const noexcept;
+  std::int64_t steps() const noexcept { return step_; }
   /// Makes the next step, as training does.
-  StepTrace step();
+  StepTrace step() { return make_step(nullptr); }
   /// Makes the next step from another start, and goes on from what it makes of that. The moments
   /// stay this run's own, so the weights it makes are no other run's.
   /// @pre the run made no step() before; the start has a tensor per parameter of table()
-  StepTrace step_from(const StepStart& start);
+  StepTrace step_from(const StepStart& start) { return make_step(&start); }
 
   /// What ranks that should have the same bits did not agree on so far, in words; empty when all is
   /// well.
-  const std::vector<std::string>& disagreements() const noexcept;
+  const std::vector<std::string>& disagreements() const noexcept { return disagreements_; }
 
  private:
-  class Ranks;
-  std::unique_ptr<Ranks> ranks_;
+  class Rank;
+
+  /// @param start  nullptr: what the step before has left
+  StepTrace make_step(const StepStart* start);
+
+  ResolvedRun run_;
+  std::vector<model::ParameterSpec> table_;
+  std::int64_t step_ = 0;
+  StepStart start_;
+  std::vector<std::string> disagreements_;
+  RankTasks<std::unique_ptr<Rank>> tasks_;  ///< last: its threads use the others
 };
 
 }  // namespace fourfold::train

@@ -30,10 +30,9 @@ MeshTrace small_trace() {
   trace.optim.clip_norm = 0;
   trace.table = {{.name = "first", .shape = {2, 3}}, {.name = "second", .shape = {2}}};
   trace.initial_weights = {{1, 2, 3, 4, 5, 6}, {7, 8}};
-  trace.steps = {{.loss = 2,
-                  .grad_norm = 5,
-                  .gradients = {{3, 0, 0, 0, 4, 0}, {1, -1}},
-                  .weights = {{-0.5F, 2, 3, 4, 3, 6}, {6.5F, 8.5F}}}};
+  trace.steps = {train::StepTrace{{.loss = 2, .grad_norm = 5},
+                                  {{3, 0, 0, 0, 4, 0}, {1, -1}},
+                                  {{-0.5F, 2, 3, 4, 3, 6}, {6.5F, 8.5F}}}};
   return trace;
 }
 
