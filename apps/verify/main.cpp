@@ -97,8 +97,8 @@ class VerificationProgress {
         shown_(style, "compared", "steps") {}
 
   train::BeforeStep of(const std::string& name) {
-    return [this, name](const train::VerificationStep& now) {
-      shown_.show(done_++, total_, fmt::format("{}, step {}", name, now.step + 1));
+    return [this, name](bool /*of_reference*/, std::int64_t step) {
+      shown_.show(done_++, total_, fmt::format("{}, step {}", name, step + 1));
     };
   }
   void finish() { shown_.finish(); }

@@ -94,7 +94,7 @@ void require_same_tensors(const RunOnMesh& reference, const RunOnMesh& other) {
 
 void tell(const BeforeStep& before_step, bool of_reference, std::int64_t step) {
   if (before_step) {
-    before_step({of_reference, step});
+    before_step(of_reference, step);
   }
 }
 

@@ -36,7 +36,6 @@ using namespace fourfold;
 using test::MatmulFault;
 using test::Product;
 using test::TinyRun;
-using train::VerificationStep;
 
 namespace {
 
@@ -224,10 +223,10 @@ TEST_CASE("a faulty product fails its step beside the reference, by name, and no
     Faults faults(1);
     const train::MeshComparison result =
         train::compare_meshes(run_on(tiny, "gpt2", precision), run, 8, tolerances_of(run),
-                              [&](const VerificationStep& now) {
-                                if (now.of_reference) {
+                              [&](bool of_reference, std::int64_t step) {
+                                if (of_reference) {
                                   MatmulFault::disarm();
-                                } else if (now.step % 3 == 0) {
+                                } else if (step % 3 == 0) {
                                   faults.arm(*std::ranges::find(calls, product, &Calls::product));
                                 }
                               });

@@ -101,13 +101,9 @@ struct MeshComparison {
   bool passed() const noexcept { return !first_difference; }
 };
 
-/// Which ranks are about to make a step, counted from 0.
-struct VerificationStep {
-  bool of_reference = false;
-  std::int64_t step = 0;
-};
-/// Called before each step; may be nothing.
-using BeforeStep = std::function<void(const VerificationStep&)>;
+/// Called before each step, counted from 0, which the other's ranks are about to make or the
+/// reference's; may be nothing.
+using BeforeStep = std::function<void(bool of_reference, std::int64_t step)>;
 
 /// The reference by itself.
 struct ReferenceCourse {
