@@ -170,7 +170,7 @@ std::vector<io::TensorId> saved_tensors(const ResolvedRun& run) {
   std::vector<io::TensorId> tensors;
   for (const model::ParameterSpec& spec : model::parameter_table(run.config.model)) {
     tensors.push_back({spec.name, io::TensorState::master});
-    for (const auto name : run.rules[static_cast<std::size_t>(spec.group)]->states()) {
+    for (const auto name : rule_of(run.rules, spec.group)->states()) {
       tensors.push_back({spec.name, io::TensorState(name)});
     }
     if (keeps_outer) {

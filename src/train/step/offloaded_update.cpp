@@ -26,8 +26,7 @@ std::int64_t whole_pages(std::int64_t elements) {
 }
 
 std::size_t count(const States& states) {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(states, [](const TensorView& state) { return bool{state}; }));
+  return std::ranges::count_if(states, &TensorView::operator bool);
 }
 
 std::size_t most_states(const std::vector<States>& runs) {
@@ -84,20 +83,18 @@ void OffloadedUpdate::open_stream(std::span<const std::size_t> order) {
       continue;
     }
     std::vector<TensorView> arrays{run->master};
-    std::ranges::copy_if(states_of(*run), std::back_inserter(arrays),
-                         [](const TensorView& state) { return bool{state}; });
+    std::ranges::copy_if(states_of(*run), std::back_inserter(arrays), &TensorView::operator bool);
     for_each_part(*run, [&](Range part) {
       io::TileStream::Tile& tile = tiles.emplace_back();
       for (const TensorView& array : arrays) {
         const TensorView state = array.rows(part.begin, part.count);
         tile.push_back({tier_->file() == nullptr ? 0 : tier_->file()->offset_of(state.data()),
-                        static_cast<std::size_t>(whole_pages(part.count)) * sizeof(float)});
+                        whole_pages(part.count) * sizeof(float)});
       }
     });
   }
-  const std::size_t bytes = io::TileStream::memory_bytes(tiles, io::TileStream::usual_slots);
-  buffer_ =
-      tier_->host().take(MemoryUse::optimizer, DType::u8, Shape{static_cast<std::int64_t>(bytes)});
+  const std::int64_t bytes = io::TileStream::memory_bytes(tiles, io::TileStream::usual_slots);
+  buffer_ = tier_->host().take(MemoryUse::optimizer, DType::u8, Shape{bytes});
   if (tier_->file() != nullptr && !tiles.empty()) {
     tiles_ = std::make_unique<io::TileStream>(
         *tier_->file(), std::move(tiles),
@@ -111,15 +108,15 @@ void OffloadedUpdate::begin_step() {
   }
 }
 
-OffloadedUpdate::Tile OffloadedUpdate::tile_of(const ParameterShard::Run& run, Range part,
-                                               const Staging& staging) const {
-  Tile tile{.state = {run.state.begin + part.begin, part.count},
-            .master = run.master.rows(part.begin, part.count),
-            .states = {},
-            .gradient = staging.gradient.rows(0, part.count),
-            .weight = staging.weight.rows(0, part.count),
-            .gradient_scale = nullptr,
-            .decay = run.decay};
+Elements OffloadedUpdate::tile_of(const ParameterShard::Run& run, Range part,
+                                  const Staging& staging) const {
+  Elements tile{.state = {run.state.begin + part.begin, part.count},
+                .master = run.master.rows(part.begin, part.count),
+                .states = {},
+                .gradient = staging.gradient.rows(0, part.count),
+                .weight = staging.weight.rows(0, part.count),
+                .decay = run.decay,
+                .place = kernels::Place::host};
   const States& states = states_of(run);
   for (std::size_t i = 0; i < count(states); ++i) {
     tile.states[i] = states[i].rows(part.begin, part.count);
@@ -138,17 +135,17 @@ void OffloadedUpdate::update(const ParameterShard::Run& run, const float* gradie
   if (gradient_scale != nullptr) {
     device::copy(gradient_scale_.data(), gradient_scale, sizeof(float), to_host_);
   }
+  const float* const scale = gradient_scale != nullptr ? gradient_scale_.as<float>() : nullptr;
   for_each_part(run, [&](Range part) {
     Staging& staging = next_staging();
-    Tile tile = tile_of(run, part, staging);
-    tile.gradient_scale = gradient_scale != nullptr ? gradient_scale_.as<float>() : nullptr;
+    const Elements tile = tile_of(run, part, staging);
     staging.updated.wait(to_host_);  // the tile before has used this gradient
     const TensorView gradient = run.gradient.rows(part.begin, part.count);
     device::copy(staging.gradient.data(), gradient.data(), gradient.bytes(), to_host_);
     staging.arrived.record(to_host_);
     staging.arrived.wait(host_);
     staging.sent.wait(host_);  // the tile before has given this weight away
-    device::run_on_host([this, tile, work] { run_tile(tile, work); }, host_);
+    device::run_on_host([this, tile, scale, work] { run_tile(tile, scale, work); }, host_);
     staging.updated.record(host_);
     send_weight(run, part, staging);
   });
@@ -156,33 +153,29 @@ void OffloadedUpdate::update(const ParameterShard::Run& run, const float* gradie
   produced_.wait(stream);
 }
 
-/// A step whose gradients overflowed leaves the state as it is, and the weight what it was.
-void OffloadedUpdate::update_or_keep(const Tile& tile, const Update& work) {
-  if (tile.gradient_scale == nullptr || std::isfinite(*tile.gradient_scale)) {
-    work.update(tile);
+/// In place, or in the tile that the disk has brought. A step whose gradients overflowed leaves the
+/// state as it is, and the weight what it was.
+void OffloadedUpdate::run_tile(Elements tile, const float* gradient_scale, const Update& work) {
+  if (tiles_) {
+    const std::int64_t elements = tile.master.elements();
+    std::byte* memory = tiles_->next();
+    const auto streamed = [&](TensorView& state) {
+      state = TensorView(memory, DType::f32, Shape{elements});
+      memory += whole_pages(elements) * sizeof(float);
+    };
+    streamed(tile.master);
+    for (std::size_t i = 0, states = count(tile.states); i < states; ++i) {
+      streamed(tile.states[i]);
+    }
+  }
+  if (gradient_scale == nullptr || std::isfinite(*gradient_scale)) {
+    work.update(tile, gradient_scale);
   } else {
     work.keep(tile);
   }
-}
-
-/// In place, or in the tile that the disk has brought.
-void OffloadedUpdate::run_tile(Tile tile, const Update& work) {
-  if (!tiles_) {
-    update_or_keep(tile, work);
-    return;
+  if (tiles_) {
+    tiles_->write_back();
   }
-  const std::int64_t elements = tile.master.elements();
-  std::byte* memory = tiles_->next();
-  const auto streamed = [&](TensorView& state) {
-    state = TensorView(memory, DType::f32, Shape{elements});
-    memory += static_cast<std::size_t>(whole_pages(elements)) * sizeof(float);
-  };
-  streamed(tile.master);
-  for (std::size_t i = 0, states = count(tile.states); i < states; ++i) {
-    streamed(tile.states[i]);
-  }
-  update_or_keep(tile, work);
-  tiles_->write_back();
 }
 
 void OffloadedUpdate::send_weight(const ParameterShard::Run& run, Range part, Staging& staging) {
@@ -198,7 +191,7 @@ void OffloadedUpdate::weights_from_masters(const ParameterShard::Run& run, const
   produced_.wait(host_);
   for_each_part(run, [&](Range part) {
     Staging& staging = next_staging();
-    const Tile tile = tile_of(run, part, staging);
+    const Elements tile = tile_of(run, part, staging);
     staging.sent.wait(host_);
     device::run_on_host(
         [this, tile, round] {

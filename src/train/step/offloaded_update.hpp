@@ -27,19 +27,10 @@ namespace fourfold::train {
 /// beside the update of a tile.
 class OffloadedUpdate {
  public:
-  /// What the host works on: rank 1, as many elements each.
-  struct Tile {
-    Range state;  ///< of the share
-    TensorView master;
-    States states;  ///< as many as its rule has
-    ConstTensorView gradient;
-    TensorView weight;  ///< compute dtype; all of it is to be written
-    const float* gradient_scale = nullptr;
-    bool decay = false;
-  };
-  using Work = std::function<void(const Tile&)>;
+  /// What the host does with a tile, of whose weight all is to be written.
+  using Work = std::function<void(const Elements& tile)>;
   struct Update {
-    Work update;
+    std::function<void(const Elements& tile, const float* gradient_scale)> update;
     Work keep;  ///< where gradients overflowed: the weight from the master, as it was
   };
 
@@ -74,10 +65,10 @@ class OffloadedUpdate {
   };
   Staging& next_staging() { return staging_[turn_++ % staging_.size()]; }
   const States& states_of(const parallel::ParameterShard::Run& run) const;
-  Tile tile_of(const parallel::ParameterShard::Run& run, Range part, const Staging& staging) const;
+  Elements tile_of(const parallel::ParameterShard::Run& run, Range part,
+                   const Staging& staging) const;
   void send_weight(const parallel::ParameterShard::Run& run, Range part, Staging& staging);
-  static void update_or_keep(const Tile& tile, const Update& work);
-  void run_tile(Tile tile, const Update& work);
+  void run_tile(Elements tile, const float* gradient_scale, const Update& work);
   void open_stream(std::span<const std::size_t> order);
   /// Calls body(part) for parts of a run that fit a tile; elements of the run.
   template <class Body>

@@ -29,11 +29,6 @@ kernels::StochasticRounding numbers_of(const Box& box, const Shape& shape) {
   return numbers;
 }
 
-Elements elements_of(const OffloadedUpdate::Tile& tile) {
-  return {tile.state,  tile.master, tile.states,         tile.gradient,
-          tile.weight, tile.decay,  kernels::Place::host};
-}
-
 /// Memory of a run's state, padding included.
 std::int64_t padded_elements(const ParameterShard& share, const ParameterShard::Run& run) {
   const bool is_last = &run == &share.runs().back();
@@ -50,8 +45,8 @@ Optimizer::Optimizer(const OptimizerOptions& options, const ParameterShard& shar
   if (options.stochastic_rounding) {
     note_rounded();
   }
-  const auto hidden = static_cast<std::size_t>(model::OptimizerGroup::hidden_matrices);
-  if (const auto* const rule = dynamic_cast<const MatrixRule*>(options.rules[hidden].get())) {
+  const auto& hidden = rule_of(options.rules, model::OptimizerGroup::hidden_matrices);
+  if (const auto* const rule = dynamic_cast<const MatrixRule*>(hidden.get())) {
     FOURFOLD_EXPECT(matrices != nullptr && arena != nullptr);
     matrices_ = std::make_unique<MatrixUpdate>(*rule, *this, share, *matrices, tier, *arena);
   }
@@ -81,7 +76,7 @@ void Optimizer::make_groups(const UpdateRules& rules, StateTier& tier) {
     groups_.push_back(
         std::make_unique<Group>(rule, dynamic_cast<const ElementwiseRule*>(rule.get())));
     for (std::size_t i = 0; i < runs_.size(); ++i) {
-      if (rules[static_cast<std::size_t>(share_->runs()[i].group)] == rule) {
+      if (rule_of(rules, share_->runs()[i].group) == rule) {
         runs_[i].group = groups_.back().get();
       }
     }
@@ -162,10 +157,7 @@ std::span<const std::size_t> Optimizer::update(std::size_t segment, const Update
         round(elements_of(*run), step.update, stream);
       } else if (run != nullptr) {
         offloaded_->weights_from_masters(
-            *run,
-            [this, update = step.update](const auto& tile) {
-              round(train::elements_of(tile), update, {});
-            },
+            *run, [this, update = step.update](const Elements& tile) { round(tile, update, {}); },
             stream);
       }
     }
@@ -191,14 +183,12 @@ void Optimizer::update_run(const ParameterShard::Run& run, const UpdateStep& ste
     update(*rule, elements_of(run), step, stream);
     return;
   }
-  const auto on_host = [this, rule, step](const OffloadedUpdate::Tile& tile) {
+  const auto on_host = [this, rule, step](const Elements& tile, const float* gradient_scale) {
     UpdateStep host_step = step;
-    host_step.gradient_scale = tile.gradient_scale;
-    update(*rule, train::elements_of(tile), host_step, {});
+    host_step.gradient_scale = gradient_scale;
+    update(*rule, tile, host_step, {});
   };
-  const auto keep = [this, step](const OffloadedUpdate::Tile& tile) {
-    round(train::elements_of(tile), step.update - 1, {});
-  };
+  const auto keep = [this, step](const Elements& tile) { round(tile, step.update - 1, {}); };
   offloaded_->update(run, step.gradient_scale, {on_host, keep}, stream);
 }
 
@@ -254,10 +244,7 @@ void Optimizer::update_weights_from_masters(device::StreamRef stream) {
   for (const ParameterShard::Run& run : share_->runs()) {
     if (offloaded_) {
       offloaded_->weights_from_masters(
-          run,
-          [this, update = updates_](const OffloadedUpdate::Tile& tile) {
-            round(train::elements_of(tile), update, {});
-          },
+          run, [this, update = updates_](const Elements& tile) { round(tile, update, {}); },
           stream);
     } else {
       round(elements_of(run), updates_, stream);

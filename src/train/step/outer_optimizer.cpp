@@ -145,7 +145,7 @@ std::int64_t OuterOptimizer::sent_bytes() const {
   for (const Run& run : share_->runs()) {
     elements += 2 * (run.flat.count - even_part(run.flat.count, dp_->size(), dp_->rank()).count);
   }
-  return elements * static_cast<std::int64_t>(sizeof(float));
+  return elements * sizeof(float);
 }
 
 }  // namespace fourfold::train

@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "step_features.hpp"
-
 #include <fourfold/device/buffer.hpp>
 #include <fourfold/device/device.hpp>
 #include <fourfold/device/range.hpp>
@@ -51,7 +49,7 @@ model::StageOptions stage_options(const ResolvedRun& run) {
           .head_chunks = config.train.head_chunks,
           .tiles = run.zero.tiles > 1,
           .activations_on_host = config.offload.activations_on_host,
-          .seed = static_cast<std::uint64_t>(config.train.seed),
+          .seed = config.train.seed,
           .deterministic_attention = config.train.deterministic_attention};
 }
 
@@ -76,58 +74,97 @@ StepRunner::StepRunner(const ResolvedRun& run, comm::Mesh& mesh, device::Arena& 
                                mesh.axis(comm::Axis::tp), arena)),
       optimizer_({.rules = run.rules,
                   .stochastic_rounding = run.config.optim.stochastic_rounding,
-                  .seed = static_cast<std::uint64_t>(run.config.train.seed),
+                  .seed = run.config.train.seed,
                   .buffer_mb = run.config.offload.buffer_mb},
                  share_, tier_, order_, matrices_.get(), &arena),
       outer_(run.config, run.trains_locally, share_, mesh.axis(comm::Axis::dp), tier_, arena),
-      update_({share_, hooks_, optimizer_, order_},
+      update_(share_, hooks_, optimizer_, order_,
               GradientNorm(run, parameters_, share_, mesh, arena),
               run.config.optim.clip_norm > 0 || loss_scale_.in_use()),
       loss_sum_(arena.take(MemoryUse::workspace, DType::f64, {1})) {
   list_features();
 }
 
-StepRunner::~StepRunner() = default;
-
 void StepRunner::list_features() {
-  const auto after_readers = [this](device::StreamRef stream) { wait_for_readers(stream); };
-  const auto with_new_weights = [this](device::StreamRef stream) { make_weights(stream); };
-  if (tier_.is_offloaded()) {
-    features_.push_back(std::make_unique<OffloadedState>(optimizer_));
+  if (tier_.is_offloaded()) {  // state is brought near beside the passes
+    features_.push_back(
+        {.begin_step = [this](device::StreamRef /*stream*/) { optimizer_.begin_step(); }});
   }
   if (run_->compression.kind != parallel::Compression::none) {
-    features_.push_back(std::make_unique<CompressedGradients>(hooks_, after_readers));
+    features_.push_back(
+        {.begin_step =
+             [this](device::StreamRef stream) {
+               if (hooks_.keeps_errors()) {  // which somebody may read still
+                 wait_for_readers(stream);
+               }
+             },
+         .prepare_save = [this](device::StreamRef stream) { hooks_.fold_errors(stream); }});
   }
   if (outer_.in_use()) {
-    features_.push_back(
-        std::make_unique<LocalReplicas>(outer_, optimizer_, hooks_, with_new_weights));
+    features_.push_back(local_replicas());
   }
-  auto tracing = std::make_unique<StepTracing>();
-  tracing_ = tracing.get();
-  features_.push_back(std::move(tracing));
+  features_.push_back({.end_part = [this](StepPart part, device::StreamRef stream) {
+    if (recorder_ != nullptr) {
+      recorder_->end(part, stream);
+    }
+  }});
+}
+
+/// Replicas that train by themselves and meet from time to time (mesh.dp_mode = "local").
+StepFeature StepRunner::local_replicas() {
+  const auto meet = [this](device::StreamRef stream) {
+    optimizer_.synchronize();
+    outer_.meet(stream);
+    make_weights(stream);
+    replicas_met_ = true;
+  };
+  const auto meet_after_round = [this, meet](std::int64_t completed_steps,
+                                             device::StreamRef stream) {
+    replicas_met_ = false;
+    if (outer_.ends_round(completed_steps)) {
+      meet(stream);
+    }
+  };
+  const auto meet_for_save = [this, meet](device::StreamRef stream) {
+    if (!replicas_met_) {
+      hooks_.wait_weights(stream);
+      meet(stream);
+    }
+    outer_.average(optimizer_, stream);
+  };
+  return {.changes_weights = [this](std::int64_t steps) { return outer_.ends_round(steps); },
+          .after_update = meet_after_round,
+          .prepare_save = meet_for_save,
+          .add_moved_memory =
+              [this](parallel::MovedMemories& moved) { outer_.add_moved_memory(moved); }};
+}
+
+template <class... Arguments>
+void StepRunner::tell(std::function<void(Arguments...)> StepFeature::*when,
+                      std::type_identity_t<Arguments>... arguments) const {
+  for (const StepFeature& feature : features_) {
+    if (feature.*when) {
+      (feature.*when)(arguments...);
+    }
+  }
 }
 
 void StepRunner::run(std::int64_t step, const StepBatches& batches, double lr,
                      device::StreamRef stream) {
   targets_ = batches.targets;
-  for (const auto& feature : features_) {
-    feature->begin_step(stream);
-  }
+  tell(&StepFeature::begin_step, stream);
   accumulate_gradients(batches, stream);
-  end_part(StepPart::pipeline, stream);
+  tell(&StepFeature::end_part, StepPart::pipeline, stream);
   reduce_losses_and_gradients(stream);
   wait_for_readers(stream);
+  const bool more_changes = std::ranges::any_of(features_, [&](const StepFeature& feature) {
+    return feature.changes_weights && feature.changes_weights(step + 1);
+  });
   update_.run(
-      {.update = step - loss_scale_.state().skipped_steps + 1,
-       .lr = lr,
-       .loss_scale = loss_scale_.scale(),
-       .more_changes = std::ranges::any_of(
-           features_, [&](const auto& feature) { return feature->changes_weights(step + 1); })},
-      [&] { end_part(StepPart::reduce, stream); }, stream);
-  for (const auto& feature : features_) {
-    feature->after_update(step + 1, stream);
-  }
-  end_part(StepPart::update, stream);
+      {.update = step - loss_scale_.state().skipped_steps + 1, .lr = lr}, loss_scale_.scale(),
+      more_changes, [&] { tell(&StepFeature::end_part, StepPart::reduce, stream); }, stream);
+  tell(&StepFeature::after_update, step + 1, stream);
+  tell(&StepFeature::end_part, StepPart::update, stream);
 }
 
 void StepRunner::make_weights(device::StreamRef stream) {
@@ -145,9 +182,7 @@ void StepRunner::wait_for_readers(device::StreamRef stream) {
 
 void StepRunner::prepare_save(device::StreamRef stream) {
   wait_for_readers(stream);
-  for (const auto& feature : features_) {
-    feature->prepare_save(stream);
-  }
+  tell(&StepFeature::prepare_save, stream);
 }
 
 void StepRunner::initialise(std::uint64_t seed, device::StreamRef stream) {
@@ -164,15 +199,9 @@ void StepRunner::update_weights_from_masters(device::StreamRef stream, std::int6
 }
 
 void StepRunner::record_into(StepRecorder* recorder) {
-  tracing_->record_into(recorder);
+  recorder_ = recorder;
   pipeline_.record_into(recorder == nullptr ? nullptr : &recorder->actions());
   hooks_.record_into(recorder == nullptr ? nullptr : &recorder->collectives());
-}
-
-void StepRunner::end_part(StepPart part, device::StreamRef stream) {
-  for (const auto& feature : features_) {
-    feature->end_part(part, stream);
-  }
 }
 
 void StepRunner::reduce_losses_and_gradients(device::StreamRef stream) {
@@ -212,7 +241,7 @@ StepOutcome StepRunner::outcome(device::StreamRef stream) {
   device::copy(&loss_sum, loss_sum_.data(), sizeof loss_sum, stream);
   const float norm = update_.norm(stream);
   StepOutcome outcome{.loss = targets_ > 0 ? loss_sum / static_cast<double>(targets_) : 0,
-                      .grad_norm = static_cast<double>(norm),
+                      .grad_norm = norm,
                       .loss_scale = scale};
   outcome.status = loss_scale_.finish_step(std::isfinite(norm));
   hooks_.finish_step(outcome.status == StepStatus::applied);
@@ -221,9 +250,7 @@ StepOutcome StepRunner::outcome(device::StreamRef stream) {
 
 parallel::MovedMemories StepRunner::moved_memory() const {
   parallel::MovedMemories moved = hooks_.moved_memory();
-  for (const auto& feature : features_) {
-    feature->add_moved_memory(moved);
-  }
+  tell(&StepFeature::add_moved_memory, moved);
   return moved;
 }
 

@@ -22,21 +22,28 @@ std::vector<std::size_t> update_order(const model::Parameters& parameters) {
   return order;
 }
 
-WeightUpdate::WeightUpdate(const State& state, GradientNorm norm, bool norm_decides)
-    : state_(state), norm_(std::move(norm)), norm_decides_(norm_decides) {}
+WeightUpdate::WeightUpdate(const parallel::ParameterShard& share, parallel::TrainingHooks& hooks,
+                           Optimizer& optimizer, std::span<const std::size_t> order,
+                           GradientNorm norm, bool norm_decides)
+    : share_(share),
+      hooks_(hooks),
+      optimizer_(optimizer),
+      order_(order),
+      norm_(std::move(norm)),
+      norm_decides_(norm_decides) {}
 
-void WeightUpdate::run(const Step& step, const std::function<void()>& reduced,
-                       device::StreamRef stream) {
+void WeightUpdate::run(const UpdateStep& step, double loss_scale, bool more_changes,
+                       const std::function<void()>& reduced, device::StreamRef stream) {
   const device::Range range(name(StepPart::update));
   const auto find_norm = [&] {
     reduced();
-    norm_.find(state_.hooks.shard_group(), step.loss_scale, stream);
+    norm_.find(hooks_.shard_group(), loss_scale, stream);
   };
   if (norm_decides_) {
     wait_for_all_gradients(stream);
     find_norm();
   }
-  update_all(step, !norm_decides_, stream);
+  update_all(step, more_changes, !norm_decides_, stream);
   if (!norm_decides_) {
     find_norm();
   }
@@ -44,30 +51,29 @@ void WeightUpdate::run(const Step& step, const std::function<void()>& reduced,
 
 bool WeightUpdate::weights_are_finite(device::StreamRef stream) const {
   std::vector<TensorView> weights;
-  for (const parallel::ParameterShard::Run& run : state_.share.runs()) {
+  for (const parallel::ParameterShard::Run& run : share_.runs()) {
     weights.push_back(run.weight);
   }
   return std::isfinite(norm_.sum_of_squares(weights, stream));  // which cannot overflow f64
 }
 
 void WeightUpdate::wait_for_all_gradients(device::StreamRef stream) {
-  for (const std::size_t segment : state_.order) {
-    state_.hooks.wait_gradients(segment, stream);
+  for (const std::size_t segment : order_) {
+    hooks_.wait_gradients(segment, stream);
   }
 }
 
-void WeightUpdate::update_all(const Step& step, bool as_reduced, device::StreamRef stream) {
+void WeightUpdate::update_all(UpdateStep step, bool more_changes, bool as_reduced,
+                              device::StreamRef stream) {
   const device::Range range("optimizer");
-  const UpdateStep update{.update = step.update,
-                          .lr = step.lr,
-                          .gradient_scale = norm_decides_ ? norm_.scale() : nullptr};
-  for (const std::size_t segment : state_.order) {
+  step.gradient_scale = norm_decides_ ? norm_.scale() : nullptr;
+  for (const std::size_t segment : order_) {
     if (as_reduced) {
-      state_.hooks.wait_gradients(segment, stream);
+      hooks_.wait_gradients(segment, stream);
     }
-    for (const std::size_t updated : state_.optimizer.update(segment, update, stream)) {
-      if (!step.more_changes) {
-        state_.hooks.weights_updated(updated, stream);
+    for (const std::size_t updated : optimizer_.update(segment, step, stream)) {
+      if (!more_changes) {
+        hooks_.weights_updated(updated, stream);
       }
     }
   }

@@ -55,7 +55,7 @@ struct StageOptions {
   /// train: what slots keep of blocks lies in host memory between the passes, and is moved beside
   /// the computation; the same bits
   bool activations_on_host = false;
-  std::uint64_t seed = 0;               ///< of the run, for dropout
+  std::int64_t seed = 0;                ///< of the run, for dropout
   bool deterministic_attention = true;  ///< kernels::AttentionShape::deterministic
 };
 

@@ -33,7 +33,7 @@ struct Moment {
 struct OptimizerOptions {
   UpdateRules rules;
   bool stochastic_rounding = false;  ///< of bf16 weights
-  std::uint64_t seed = 0;            ///< of stochastic rounding
+  std::int64_t seed = 0;             ///< of stochastic rounding
   double buffer_mb = 0;              ///< offload.buffer_mb
 };
 

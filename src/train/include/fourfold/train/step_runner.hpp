@@ -23,15 +23,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace fourfold::train {
-
-class StepFeature;
-class StepTracing;
 
 using ErrorPieces = std::vector<parallel::ErrorFeedback::Piece>;
 
@@ -43,6 +42,22 @@ struct StepOutcome {
   double grad_norm = 0;
   double loss_scale = 1;  ///< what the loss was multiplied by
   StepStatus status = StepStatus::applied;
+};
+
+/// What a run may have beside the plain step: what is to be done where a step stands; empty:
+/// nothing. All calls come on all ranks alike, ordered on the stream; what is collective is so over
+/// the mesh.
+struct StepFeature {
+  using OnStream = std::function<void(device::StreamRef)>;
+  OnStream begin_step = {};  ///< before the passes of a step
+  /// A part of the step has been enqueued.
+  std::function<void(StepPart, device::StreamRef)> end_part = {};
+  /// Whether it changes weights again after the update that completes so many steps.
+  std::function<bool(std::int64_t completed_steps)> changes_weights = {};
+  std::function<void(std::int64_t completed_steps, device::StreamRef)> after_update = {};
+  OnStream prepare_save = {};  ///< as StepRunner::prepare_save()
+  /// What it has communicators move.
+  std::function<void(parallel::MovedMemories&)> add_moved_memory = {};
 };
 
 /// One rank's model, optimizer and gradient reduction: everything an optimizer step touches on the
@@ -71,7 +86,8 @@ class StepRunner {
   /// @param run  on this mesh; borrowed, as the others are
   StepRunner(const ResolvedRun& run, comm::Mesh& mesh, device::Arena& arena);
   StepRunner(ResolvedRun&& run, comm::Mesh& mesh, device::Arena& arena) = delete;
-  ~StepRunner();
+  StepRunner(const StepRunner&) = delete;  // features borrow
+  StepRunner& operator=(const StepRunner&) = delete;
 
   /// Draws the initial weights. Collective over the data plane. Blocks the host.
   void initialise(std::uint64_t seed, device::StreamRef stream);
@@ -145,11 +161,15 @@ class StepRunner {
   void reduce_losses_and_gradients(device::StreamRef stream);
   /// What the gradient of a sum of losses is multiplied by: loss_scale / n.
   float gradient_factor(const StepBatches& batches) const;
-  /// What the run has beside the plain step.
+  /// What the run has beside the plain step. Nothing else here knows its features.
   void list_features();
+  StepFeature local_replicas();
+  /// Tells every feature that has something to do then, in the order of the list.
+  template <class... Arguments>
+  void tell(std::function<void(Arguments...)> StepFeature::*when,
+            std::type_identity_t<Arguments>... arguments) const;
   /// From the masters, and tells the hooks. Blocks the host where state is offloaded.
   void make_weights(device::StreamRef stream);
-  void end_part(StepPart part, device::StreamRef stream);
   /// Orders `stream` after keep_state_until()'s mark.
   void wait_for_readers(device::StreamRef stream);
 
@@ -167,9 +187,10 @@ class StepRunner {
   Optimizer optimizer_;
   OuterOptimizer outer_;
   WeightUpdate update_;
-  std::vector<std::unique_ptr<StepFeature>> features_;
-  StepTracing* tracing_ = nullptr;  ///< of the list
-  TensorView loss_sum_;             ///< f64 scalar
+  std::vector<StepFeature> features_;
+  StepRecorder* recorder_ = nullptr;
+  bool replicas_met_ = true;      ///< no step since then
+  TensorView loss_sum_;           ///< f64 scalar
   device::Stream communication_;  ///< of losses, so that nothing after them waits for other stages
   device::Event produced_;
   comm::Work loss_reduction_;

@@ -102,6 +102,11 @@ class MatrixRule : public UpdateRule {
 /// One for each group of parameters, by model::OptimizerGroup.
 using UpdateRules = std::array<std::shared_ptr<const UpdateRule>, model::optimizer_group_count>;
 
+inline const std::shared_ptr<const UpdateRule>& rule_of(const UpdateRules& rules,
+                                                        model::OptimizerGroup group) {
+  return rules[static_cast<std::size_t>(group)];
+}
+
 /// AdamW, Adam or SGD with momentum (kernels/optimizer.hpp has the formulas), for all groups.
 UpdateRules rules_of(const runfile::OptimConfig& config);
 

@@ -29,24 +29,17 @@ std::vector<std::size_t> update_order(const model::Parameters& parameters);
 ///   the norm is found for people.
 class WeightUpdate {
  public:
-  /// Borrowed.
-  struct State {
-    const parallel::ParameterShard& share;
-    parallel::TrainingHooks& hooks;
-    Optimizer& optimizer;
-    std::span<const std::size_t> order;  ///< update_order()
-  };
-  WeightUpdate(const State& state, GradientNorm norm, bool norm_decides);
+  /// All but the norm is borrowed. @param order  update_order()
+  WeightUpdate(const parallel::ParameterShard& share, parallel::TrainingHooks& hooks,
+               Optimizer& optimizer, std::span<const std::size_t> order, GradientNorm norm,
+               bool norm_decides);
 
-  struct Step {
-    std::int64_t update = 1;  ///< 1 for the first one that a run applies: bias corrections
-    double lr = 0;
-    double loss_scale = 1;
-    bool more_changes = false;  ///< weights will change again before anybody uses them
-  };
   /// Enqueued on `stream`; collective over the mesh.
-  /// @param reduced  called when all gradients are reduced, as far as the stream goes
-  void run(const Step& step, const std::function<void()>& reduced, device::StreamRef stream);
+  /// @param step          its gradient_scale is found here
+  /// @param more_changes  weights will change again before anybody uses them
+  /// @param reduced       called when all gradients are reduced, as far as the stream goes
+  void run(const UpdateStep& step, double loss_scale, bool more_changes,
+           const std::function<void()>& reduced, device::StreamRef stream);
   /// Of the gradients of the loss itself, before clipping. Once after each run(); blocks the host.
   float norm(device::StreamRef stream) { return norm_.found(stream); }
 
@@ -56,9 +49,12 @@ class WeightUpdate {
  private:
   void wait_for_all_gradients(device::StreamRef stream);
   /// @param as_reduced  each segment as soon as its gradients are reduced; else all are already
-  void update_all(const Step& step, bool as_reduced, device::StreamRef stream);
+  void update_all(UpdateStep step, bool more_changes, bool as_reduced, device::StreamRef stream);
 
-  State state_;
+  const parallel::ParameterShard& share_;
+  parallel::TrainingHooks& hooks_;
+  Optimizer& optimizer_;
+  std::span<const std::size_t> order_;
   GradientNorm norm_;
   bool norm_decides_;
 };
