@@ -55,9 +55,9 @@ CheckpointWriter::CheckpointWriter(const runfile::CheckpointConfig& config,
                                    const comm::Communicator& world)
     : when_busy_(config.when_busy), store_(store) {
   if (config.async) {
-    staging_bytes_ = static_cast<std::size_t>(config.async_copies) *
-                     io::BackgroundSaver::staging_bytes(layouts, store.options().plan, world.rank(),
-                                                        world.size());
+    staging_bytes_ =
+        config.async_copies * io::BackgroundSaver::staging_bytes(layouts, store.options().plan,
+                                                                 world.rank(), world.size());
     for (std::int64_t copy = 0; copy < config.async_copies; ++copy) {
       savers_.push_back(std::make_unique<io::BackgroundSaver>(store, layouts, world));
     }
@@ -101,11 +101,11 @@ void CheckpointWriter::save(const MakeRequest& request, comm::Communicator& worl
   }
   wait_until_read();
   const io::SaveRequest wanted = request(!savers_.empty());
-  CommittedStep step{.step = wanted.step, .path = {}};
+  telemetry::CheckpointRecord step{.step = wanted.step, .path = {}};
   if (savers_.empty()) {
     const device::Range writing("write checkpoint");
     const io::SaveReport report = store_.save(wanted, world);
-    step.blocked_s = watch.seconds();
+    step.save_s = watch.seconds();
     tell(std::move(step), report, on_committed);
     return;
   }
@@ -114,7 +114,7 @@ void CheckpointWriter::save(const MakeRequest& request, comm::Communicator& worl
     const device::Range staging("stage checkpoint");
     saver.begin(wanted, world);
   }
-  step.blocked_s = watch.seconds();
+  step.save_s = watch.seconds();
   under_way_.push_back({&saver, std::move(step)});
 }
 
@@ -143,10 +143,10 @@ void CheckpointWriter::finish(comm::Communicator& world, const OnCommitted& on_c
   }
 }
 
-void CheckpointWriter::tell(CommittedStep step, const io::SaveReport& report,
+void CheckpointWriter::tell(telemetry::CheckpointRecord step, const io::SaveReport& report,
                             const OnCommitted& on_committed) {
-  step.path = report.path;
-  step.payload_bytes = report.payload_bytes;
+  step.path = report.path.string();
+  step.bytes = report.payload_bytes;
   step.committed_s = report.seconds;
   on_committed(step);
 }

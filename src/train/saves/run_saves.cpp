@@ -27,12 +27,11 @@ io::CheckpointStore make_store(const runfile::CheckpointConfig& config,
 
 /// Of one save, if each rank writes an equal share.
 double bytes_per_rank(std::span<const io::TensorLayout> layouts, int ranks) {
-  double bytes = 0;
+  std::int64_t bytes = 0;
   for (const io::TensorLayout& layout : layouts) {
-    bytes += static_cast<double>(layout.shape.elements()) *
-             static_cast<double>(size_in_bytes(layout.dtype));
+    bytes += layout.shape.elements() * size_in_bytes(layout.dtype);
   }
-  return bytes / ranks;
+  return static_cast<double>(bytes) / ranks;
 }
 
 }  // namespace
@@ -162,16 +161,12 @@ void RunSaves::save_fast(std::int64_t step, const Request& request) {
   }
 }
 
-void RunSaves::note(const CommittedStep& committed) {
+void RunSaves::note(telemetry::CheckpointRecord committed) {
   save_s_.add(committed.committed_s);
   newest_ = committed.path;
   if (metrics_ != nullptr) {
-    metrics_->checkpoint({.step = committed.step,
-                          .path = committed.path.string(),
-                          .bytes = committed.payload_bytes,
-                          .save_s = committed.blocked_s,
-                          .committed_s = committed.committed_s,
-                          .longest_s = longest_save_s()});
+    committed.longest_s = longest_save_s();
+    metrics_->checkpoint(committed);
   }
 }
 

@@ -88,9 +88,9 @@ class RunSaves {
   bool is_fast_due_at(std::int64_t step) const;
   void save(std::int64_t step, const Request& request);
   void save_fast(std::int64_t step, const Request& request);
-  void note(const CommittedStep& committed);
+  void note(telemetry::CheckpointRecord committed);
   CheckpointWriter::OnCommitted on_committed() {
-    return [this](const CommittedStep& committed) { note(committed); };
+    return [this](const telemetry::CheckpointRecord& committed) { note(committed); };
   }
 
   const runfile::RunConfig* config_;

@@ -153,7 +153,7 @@ TEST_CASE("with two copies a second checkpoint waits for nobody, and a third for
           [&](bool /*may_arrive*/) -> io::SaveRequest {
             return {step, {1, ranks, 1, 1}, {}, layouts, {&piece, 1}};
           },
-          world, [&](const train::CommittedStep& done) { committed.push_back(done.step); });
+          world, [&](const telemetry::CheckpointRecord& done) { committed.push_back(done.step); });
     };
     save(1);
     expect(!writer.leaves_out(2));
@@ -164,7 +164,8 @@ TEST_CASE("with two copies a second checkpoint waits for nobody, and a third for
     save(3);  // as the last one of a run is
     expect(committed == std::vector<std::int64_t>{1});
     expect(writer.saves_under_way() == 2);
-    writer.finish(world, [&](const train::CommittedStep& done) { committed.push_back(done.step); });
+    writer.finish(world,
+                  [&](const telemetry::CheckpointRecord& done) { committed.push_back(done.step); });
     expect(committed == std::vector<std::int64_t>{1, 2, 3});
     expect(writer.saves_under_way() == 0);
   });

@@ -7,11 +7,11 @@
 #include <fourfold/io/checkpoint_store.hpp>
 #include <fourfold/io/fast_level.hpp>
 #include <fourfold/runfile/run_config.hpp>
+#include <fourfold/telemetry/metrics.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <span>
@@ -33,15 +33,6 @@ io::FastLevelOptions fast_options(const runfile::CheckpointConfig& config, int r
 /// @param may_arrive  the pieces may be on their way still (io::SaveRequest::has_arrived)
 using MakeRequest = std::function<io::SaveRequest(bool may_arrive)>;
 
-/// A step that is on stable storage.
-struct CommittedStep {
-  std::int64_t step = 0;
-  std::filesystem::path path;
-  std::int64_t payload_bytes = 0;
-  double blocked_s = 0;    ///< training stood still
-  double committed_s = 0;  ///< from the begin of the save on
-};
-
 /// Saves a run's steps, at once or in the background, as [checkpoint] says. Collective in all that
 /// takes a communicator; all ranks call it alike.
 class CheckpointWriter {
@@ -59,7 +50,8 @@ class CheckpointWriter {
   /// Whether the step is to be left out because no copy is free for it; says so.
   bool leaves_out(std::int64_t step) const;
 
-  using OnCommitted = std::function<void(const CommittedStep&)>;
+  /// Told of each step that is on stable storage; longest_s is not filled in.
+  using OnCommitted = std::function<void(const telemetry::CheckpointRecord&)>;
   /// Saves, or begins to, once a copy is free and pieces that were on their way have been copied.
   /// `request` is called then, and may make the state ready. @throws as io::CheckpointStore::save
   void save(const MakeRequest& request, comm::Communicator& world, const OnCommitted& on_committed);
@@ -73,13 +65,13 @@ class CheckpointWriter {
  private:
   struct UnderWay {
     io::BackgroundSaver* saver = nullptr;
-    CommittedStep step;  ///< what is known of it when it begins
+    telemetry::CheckpointRecord step;  ///< what is known of it when it begins
   };
 
   bool has_free_copy() const noexcept { return under_way_.size() < savers_.size(); }
   io::BackgroundSaver& free_saver();
   void finish_oldest(comm::Communicator& world, const OnCommitted& on_committed);
-  static void tell(CommittedStep step, const io::SaveReport& report,
+  static void tell(telemetry::CheckpointRecord step, const io::SaveReport& report,
                    const OnCommitted& on_committed);
 
   runfile::BusySave when_busy_;
