@@ -60,8 +60,8 @@ Trainer::Trainer(ResolvedRun run, comm::Mesh& mesh, const TrainerOptions& option
       runner_(run_, mesh, arena_),
       loader_(dataset_, run_.batches, mesh.coordinate().dp,
               held_tokens(mesh, config_.model.context), arena_),
-      state_(run_, runner_.share(), runner_.optimizer(), mesh,
-             {.errors = runner_.error_pieces(), .outer = runner_.outer_optimizer().moments()}),
+      state_(run_, runner_.share(), runner_.optimizer(), mesh, runner_.error_pieces(),
+             runner_.outer_optimizer().moments()),
       stop_request_(config_.log.dir, options.deadline_unix_s, options.holds_run,
                     options.warning_s) {
   if (validation_) {

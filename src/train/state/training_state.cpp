@@ -33,7 +33,8 @@ bool holds_first(const model::ParameterSpec& spec, const comm::Mesh& mesh) {
 
 TrainingState::TrainingState(const ResolvedRun& run, const parallel::ParameterShard& share,
                              const Optimizer& optimizer, const comm::Mesh& mesh,
-                             const OptionalState& more)
+                             const std::optional<ErrorPieces>& errors,
+                             std::span<const Moment> outer)
     : layouts_(state_layouts(run, saved_tensors(run))) {
   for (const parallel::ParameterShard::Piece& piece : share.pieces()) {
     const model::ParameterSpec& spec = piece.parameter->spec;
@@ -43,14 +44,14 @@ TrainingState::TrainingState(const ResolvedRun& run, const parallel::ParameterSh
     for (const Moment& state : optimizer.states_of(piece)) {
       hold(spec, piece.box, io::TensorState(state.name), state.flat, saves);
     }
-    for (const Moment& moment : more.outer) {
+    for (const Moment& moment : outer) {
       hold(spec, piece.box, io::TensorState(moment.name),
            moment.flat.rows(piece.state.begin, piece.state.count).reshape(piece.box.extent), saves,
            true);
     }
   }
-  if (more.errors) {
-    hold_errors(*more.errors, mesh);
+  if (errors) {
+    hold_errors(*errors, mesh);
   }
   make_images();
 }

@@ -186,7 +186,7 @@ void pass(const runfile::RunConfig& config, comm::Mesh& mesh, const Passage& pas
   train::BatchLoader loader(dataset, run.batches, mesh.coordinate().dp,
                             train::held_tokens(mesh, config.model.context), arena);
   const train::TrainingState state(run, runner.share(), runner.optimizer(), mesh,
-                                   {.errors = runner.error_pieces()});
+                                   runner.error_pieces());
   if (passage.from.empty()) {
     runner.initialise(7, stream);
   } else {

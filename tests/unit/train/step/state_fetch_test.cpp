@@ -52,9 +52,8 @@ Fetched run(const runfile::RunConfig& config, comm::Mesh& mesh, Fetch fetch) {
   train::StepRunner runner(resolved, mesh, arena);
   train::BatchLoader loader(dataset, resolved.batches, mesh.coordinate().dp,
                             train::held_tokens(mesh, config.model.context), arena);
-  train::TrainingState state(
-      resolved, runner.share(), runner.optimizer(), mesh,
-      {.errors = runner.error_pieces(), .outer = runner.outer_optimizer().moments()});
+  train::TrainingState state(resolved, runner.share(), runner.optimizer(), mesh,
+                             runner.error_pieces(), runner.outer_optimizer().moments());
   runner.initialise(7, stream);
   Fetched result;
   for (int step = 0; step < 4; ++step) {

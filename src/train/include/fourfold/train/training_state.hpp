@@ -35,12 +35,6 @@ struct Progress {
   friend bool operator==(const Progress&, const Progress&) = default;
 };
 
-/// What a checkpoint may be without: it begins at zero then.
-struct OptionalState {
-  std::optional<ErrorPieces> errors = {};  ///< StepRunner::error_pieces()
-  std::span<const Moment> outer = {};      ///< OuterOptimizer::moments()
-};
-
 /// How a checkpoint sees one rank's training state: for every parameter the f32 master weight and
 /// the moments of the optimizer, and of the outer one if there is one, and for matrices whose
 /// gradients travel compressed what that has left out, under the parameter's logical name.
@@ -53,8 +47,11 @@ class TrainingState {
  public:
   /// The state of one rank of a mesh, as state_layouts() has it; layouts() are of the whole model.
   /// @param share  of this rank
+  /// @param errors, outer  StepRunner::error_pieces() and OuterOptimizer::moments(): what a
+  ///   checkpoint may be without; it begins at zero then
   TrainingState(const ResolvedRun& run, const parallel::ParameterShard& share,
-                const Optimizer& optimizer, const comm::Mesh& mesh, const OptionalState& more = {});
+                const Optimizer& optimizer, const comm::Mesh& mesh,
+                const std::optional<ErrorPieces>& errors = {}, std::span<const Moment> outer = {});
   /// The weights alone, for evaluation and sampling: `ranks` ranks hold all of them.
   TrainingState(const model::Parameters& parameters, int ranks);
 
