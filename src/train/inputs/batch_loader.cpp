@@ -6,6 +6,7 @@
 #include <fourfold/train/batch_loader.hpp>
 
 #include <algorithm>
+#include <numeric>
 
 namespace fourfold::train {
 
@@ -31,7 +32,7 @@ MicroBatchBuffer::MicroBatchBuffer(std::int64_t sequences, std::int64_t context,
 }
 
 void MicroBatchBuffer::make_host_images(std::int64_t context) {
-  whole_token_.resize(tokens_ == context ? 0 : static_cast<std::size_t>(context));
+  whole_token_.resize(tokens_ == context ? 0 : context);
   whole_target_.resize(whole_token_.size());
   const auto image_of = [](TensorView x) {
     return device::Tensor(x.dtype(), x.shape(), device::MemoryKind::pinned);
@@ -40,11 +41,12 @@ void MicroBatchBuffer::make_host_images(std::int64_t context) {
   host_target_ = image_of(target_);
   host_sample_ = image_of(sample_);
   std::vector<std::int32_t> positions(position_.elements());
-  for (std::size_t row = 0; row < positions.size(); ++row) {
-    const std::int64_t i = static_cast<std::int64_t>(row) % tokens_;
-    const bool in_first = i < held_[0].count;
-    positions[row] = static_cast<std::int32_t>(in_first ? held_[0].begin + i
-                                                        : held_[1].begin + i - held_[0].count);
+  auto position = positions.begin();
+  while (position != positions.end()) {
+    for (const Range& chunk : held_) {
+      std::iota(position, position + chunk.count, chunk.begin);
+      position += chunk.count;
+    }
   }
   device::copy(position_.data(), positions.data(), position_.bytes(), {});
 }
@@ -110,9 +112,8 @@ BatchLoader::BatchLoader(const data::TokenDataset& dataset, const data::BatchPla
 
 StepBatches BatchLoader::load(std::int64_t step, std::int64_t first_sample,
                               device::StreamRef stream) {
-  for (std::size_t i = 0; i < buffers_.size(); ++i) {
-    const data::SampleRange samples =
-        plan_.micro_batch_samples(first_sample, dp_rank_, static_cast<std::int64_t>(i));
+  for (std::int64_t i = 0; i < std::ssize(buffers_); ++i) {
+    const data::SampleRange samples = plan_.micro_batch_samples(first_sample, dp_rank_, i);
     buffers_[i].fill(*dataset_, samples, step, stream);
     batches_[i] = buffers_[i].batch();
     for (std::int64_t sample = samples.begin; sample < samples.end(); ++sample) {

@@ -39,8 +39,7 @@ std::string digest_of_samples(const io::TokenFile& file, std::int64_t windows) {
 std::string time_of(const std::string& file) {
   struct stat found {};
   return ::stat(file.c_str(), &found) == 0
-             ? fmt::format(
-                   "{}", std::int64_t{found.st_mtim.tv_sec} * 1'000'000'000 + found.st_mtim.tv_nsec)
+             ? fmt::format("{}", found.st_mtim.tv_sec * 1'000'000'000 + found.st_mtim.tv_nsec)
              : "-";
 }
 
@@ -53,10 +52,12 @@ std::vector<std::string> looks_of(const data::TokenDataset& dataset) {
   return looks;
 }
 
-std::vector<std::string> from_rank_0(const std::vector<std::string>& words,
-                                     comm::Communicator& world) {
-  std::istringstream lines(
-      comm::broadcast_text(world, fmt::format("{}", fmt::join(words, "\n")), 0));
+std::vector<std::string> from_rank_0(std::span<const std::string> mine, comm::Communicator& world) {
+  std::string text;
+  for (const std::string& line : mine) {
+    text += line + '\n';
+  }
+  std::istringstream lines(comm::broadcast_text(world, text, 0));
   std::vector<std::string> theirs;
   for (std::string line; std::getline(lines, line);) {
     theirs.push_back(line);
@@ -141,16 +142,6 @@ void require_same_tokens(const data::TokenDataset& dataset, const std::string& w
 
 namespace {
 
-std::vector<std::string> split(const std::string& text) {
-  std::vector<std::string> lines;
-  std::size_t begin = 0;
-  for (std::size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', begin)) {
-    lines.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return lines;
-}
-
 /// Which line of rank 0's this rank disagrees with first, fixed width so that texts sort like
 /// numbers, and what it says; empty: none.
 std::string first_difference(std::span<const std::string> own,
@@ -176,8 +167,7 @@ std::vector<std::string> lines_of(const runfile::RunConfig& config) {
 }
 
 void require_same_on_ranks(std::span<const std::string> lines, comm::Communicator& world) {
-  const std::string own = fmt::format("{}\n", fmt::join(lines, "\n"));
-  const std::vector<std::string> rank_0s = split(comm::broadcast_text(world, own, 0));
+  const std::vector<std::string> rank_0s = from_rank_0(lines, world);
   const std::vector<std::string> differences =
       comm::all_gather_text(world, first_difference(lines, rank_0s));
   std::string first;
@@ -191,7 +181,7 @@ void require_same_on_ranks(std::span<const std::string> lines, comm::Communicato
   }
   const std::string number = first.substr(0, number_width);
   std::vector<std::pair<std::string, std::vector<int>>> ranks_by_line;  // rank 0's first
-  for (std::size_t rank = 0; rank < differences.size(); ++rank) {
+  for (int rank = 0; rank < std::ssize(differences); ++rank) {
     const bool here = differences[rank].starts_with(number);
     const std::string line =
         here ? differences[rank].substr(number_width) : rank_0s[std::stoul(number)];
@@ -200,7 +190,7 @@ void require_same_on_ranks(std::span<const std::string> lines, comm::Communicato
     if (group == ranks_by_line.end()) {
       group = ranks_by_line.insert(group, {line, {}});
     }
-    group->second.push_back(static_cast<int>(rank));
+    group->second.push_back(rank);
   }
   std::vector<std::string> parts;
   for (const auto& [line, ranks] : ranks_by_line) {

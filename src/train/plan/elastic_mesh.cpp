@@ -182,8 +182,7 @@ class Search {
     }
     const std::int64_t tasks_per_node =
         (allocation_.tasks + allocation_.nodes - 1) / allocation_.nodes;
-    const std::size_t needed =
-        rank_bytes * static_cast<std::size_t>(std::min(mesh.ranks(), tasks_per_node));
+    const std::size_t needed = rank_bytes * std::min(mesh.ranks(), tasks_per_node);
     if (needed <= allocation_.node_bytes) {
       return true;
     }

@@ -26,9 +26,7 @@ const char* variable(const char* name) {
 std::size_t memory_of_this_node() {
   const long pages = ::sysconf(_SC_PHYS_PAGES);
   const long page_bytes = ::sysconf(_SC_PAGESIZE);
-  return pages > 0 && page_bytes > 0
-             ? static_cast<std::size_t>(pages) * static_cast<std::size_t>(page_bytes)
-             : 0;
+  return pages > 0 && page_bytes > 0 ? pages * page_bytes : 0;
 }
 
 /// Slurm's variables say MiB; 0 means all.
@@ -38,7 +36,7 @@ void take_memory(Allocation& allocation) {
   const std::int64_t cpu_mib = number_in("SLURM_MEM_PER_CPU", 0);
   const std::int64_t cpus = number_in("SLURM_CPUS_ON_NODE", 0);
   const std::int64_t asked_mib = node_mib > 0 ? node_mib : cpu_mib * cpus;
-  const std::size_t asked_bytes = static_cast<std::size_t>(asked_mib) * mib;
+  const std::size_t asked_bytes = asked_mib * mib;
   const std::size_t there = memory_of_this_node();
   allocation.node_bytes = there;
   if (asked_mib > 0 && asked_bytes < there) {

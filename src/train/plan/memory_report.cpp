@@ -23,9 +23,9 @@ namespace {
 /// As a share where that says something. What a process needs beside its tensors (libraries' code,
 /// the heap, buffers) does not grow with them: of a small plan it is many times as much.
 std::string difference_text(std::int64_t planned, std::int64_t taken) {
-  constexpr double smallest_plan = 256 << 20;
-  const auto difference = static_cast<double>(taken) - static_cast<double>(planned);
-  return static_cast<double>(planned) < smallest_plan
+  constexpr std::int64_t smallest_plan = 256 << 20;
+  const auto difference = static_cast<double>(taken - planned);
+  return planned < smallest_plan
              ? fmt::format("{:+.1f} MiB", difference / 1048576.0)
              : fmt::format("{:+.1f} %", 100.0 * difference / static_cast<double>(planned));
 }
@@ -34,7 +34,7 @@ std::string difference_text(std::int64_t planned, std::int64_t taken) {
 int rank_of_largest(std::int64_t value, comm::Communicator& world) {
   const std::int64_t largest = comm::all_reduce_scalar(world, value, comm::ReduceOp::max);
   const std::int64_t nobody = std::numeric_limits<std::int64_t>::min();
-  const std::int64_t candidate = value == largest ? -std::int64_t{world.rank()} : nobody;
+  const std::int64_t candidate = value == largest ? -world.rank() : nobody;
   return static_cast<int>(-comm::all_reduce_scalar(world, candidate, comm::ReduceOp::max));
 }
 
@@ -68,9 +68,8 @@ telemetry::MemoryRecord memory_record(const device::Arena& arena, const StateTie
   const bool is_of_device = device::has_own_memory;
   const std::size_t taken = is_of_device ? device.peak_bytes() : host.peak_bytes();
   const int rank = rank_of_largest(taken, world);
-  const auto of_that_rank = [&](std::size_t bytes) {
-    return comm::all_reduce_scalar(
-        world, world.rank() == rank ? static_cast<std::int64_t>(bytes) : 0, comm::ReduceOp::sum);
+  const auto of_that_rank = [&](std::int64_t bytes) {
+    return comm::all_reduce_scalar(world, world.rank() == rank ? bytes : 0, comm::ReduceOp::sum);
   };
   telemetry::MemoryRecord record{.rank = rank};
   for (std::size_t i = 0; i < device::memory_use_count; ++i) {

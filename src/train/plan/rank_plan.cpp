@@ -75,16 +75,13 @@ std::size_t library_bytes(const ResolvedRun& run, int cp, int compute_capability
   }
   const auto uses = parallel::attention_uses(run.context, run.mesh.cp, cp,
                                              run.config.train.deterministic_attention);
-  return static_cast<std::size_t>(
-      kernels::library_memory_bytes(uses, run.config.train.precision, compute_capability));
+  return kernels::library_memory_bytes(uses, run.config.train.precision, compute_capability);
 }
 
 std::size_t process_bytes(std::int64_t ranks) {
   constexpr std::size_t mib = std::size_t{1} << 20;
   constexpr std::int64_t most_neighbours = 128;
-  return device::has_own_memory
-             ? 0
-             : 56 * mib + static_cast<std::size_t>(std::min(ranks, most_neighbours)) * mib;
+  return device::has_own_memory ? 0 : (56 + std::min(ranks, most_neighbours)) * mib;
 }
 
 RankPlan plan_rank(const ResolvedRun& run, std::int64_t rank, int compute_capability) {
@@ -100,12 +97,12 @@ RankPlan plan_rank(const ResolvedRun& run, std::int64_t rank, int compute_capabi
                 .chunks = run.layout.chunks_of(place.pp),
                 .tokens = parallel::context_chunks(run.config.model.context, mesh.cp, place.cp),
                 .tensors = tensors_of(runner.parameters())};
-  for (const comm::Axis axis : comm::all_axes) {
-    plan.lines[static_cast<std::size_t>(axis)] = line_of(mesh, place, axis);
-  }
-  for (std::size_t use = 0; use < device::memory_use_count; ++use) {
-    plan.memory_bytes[use] = arena.bytes(static_cast<device::MemoryUse>(use));
-    plan.extent_bytes[use] = arena.extent_bytes(static_cast<device::MemoryUse>(use));
+  std::ranges::transform(comm::all_axes, plan.lines.begin(),
+                         [&](comm::Axis axis) { return line_of(mesh, place, axis); });
+  for (std::size_t i = 0; i < device::memory_use_count; ++i) {
+    const auto use = static_cast<device::MemoryUse>(i);
+    plan.memory_bytes[i] = arena.bytes(use);
+    plan.extent_bytes[i] = arena.extent_bytes(use);
   }
   plan.library_bytes = library_bytes(run, place.cp, compute_capability);
   plan.host_bytes = runner.tier().host_bytes();

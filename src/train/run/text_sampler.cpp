@@ -37,7 +37,7 @@ std::int32_t draw_token(ConstTensorView logits_V, const SamplingOptions& options
   FOURFOLD_EXPECT(!options.vocab || *options.vocab > 0);
   std::vector<double> logits = as_doubles(logits_V);
   if (options.vocab) {
-    logits.resize(std::min<std::size_t>(logits.size(), static_cast<std::size_t>(*options.vocab)));
+    logits.resize(std::min<std::size_t>(logits.size(), *options.vocab));
   }
   std::vector<std::int32_t> order(logits.size());
   std::iota(order.begin(), order.end(), 0);
@@ -46,7 +46,7 @@ std::int32_t draw_token(ConstTensorView logits_V, const SamplingOptions& options
   if (options.temperature <= 0) {
     return order.front();
   }
-  if (options.top_k > 0 && options.top_k < static_cast<std::int64_t>(order.size())) {
+  if (options.top_k > 0 && options.top_k < std::ssize(order)) {
     order.resize(options.top_k);
   }
   const double highest = logits[order.front()];
@@ -58,11 +58,9 @@ std::int32_t draw_token(ConstTensorView logits_V, const SamplingOptions& options
     cumulative.push_back(sum);
   }
   const PhiloxKey key = philox_key(options.seed, RandomUse::sampling);
-  const double random = uniform_float(philox(key, static_cast<std::uint64_t>(draw)).word[0]);
+  const double random = uniform_float(philox(key, draw).word[0]);
   const auto chosen = std::upper_bound(cumulative.begin(), cumulative.end(), random * sum);
-  const auto index = std::min<std::ptrdiff_t>(chosen - cumulative.begin(),
-                                              static_cast<std::ptrdiff_t>(order.size()) - 1);
-  return order[index];
+  return order[std::min(chosen - cumulative.begin(), std::ssize(order) - 1)];
 }
 
 std::int64_t pass_tokens(std::int64_t tokens, std::int64_t context, bool on_device) {
@@ -85,8 +83,8 @@ std::vector<std::int32_t> continue_text(model::Stage& stage, std::int64_t contex
   std::vector<std::byte> host_logits;
   std::vector<std::int32_t> drawn;
   for (std::int64_t draw = 0; draw < options.tokens; ++draw) {
-    const auto length = std::min<std::int64_t>(context, static_cast<std::int64_t>(text.size()));
-    const std::int32_t* window = text.data() + (static_cast<std::int64_t>(text.size()) - length);
+    const auto length = std::min(context, std::ssize(text));
+    const std::int32_t* window = text.data() + (std::ssize(text) - length);
     device::copy(token_T.view().data(), window, length * sizeof(std::int32_t), stream);
     const std::int64_t passed = pass_tokens(length, context, device::has_own_memory);
     const model::Batch batch{.sequences = 1,
