@@ -93,6 +93,6 @@ class Fourfold(CMakePackage):
         ]
 
     def test_version(self):
-        """the installed front door finds its programs"""
+        """the installed fourfold finds its programs"""
         fourfold = which(self.prefix.bin.fourfold)
         assert "libraries" in fourfold("version", output=str.split, error=str.split)

@@ -9,7 +9,7 @@
 #include <string>
 #include <system_error>
 
-namespace fourfold::front_door {
+namespace fourfold::cli {
 namespace fs = std::filesystem;
 namespace {
 
@@ -57,4 +57,4 @@ std::optional<fs::path> program_of(std::string_view verb) {
   return std::nullopt;
 }
 
-}  // namespace fourfold::front_door
+}  // namespace fourfold::cli

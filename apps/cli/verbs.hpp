@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace fourfold::front_door {
+namespace fourfold::cli {
 
 /// A verb and what its program does, in one line.
 struct Verb {
@@ -25,7 +25,7 @@ std::vector<Verb> installed_verbs();
 /// letters, digits and hyphens, so that a verb never becomes a path.
 std::optional<std::filesystem::path> program_of(std::string_view verb);
 
-/// The manual page of the front door.
+/// The manual page of `fourfold` itself.
 std::string help(std::span<const Verb> verbs);
 
-}  // namespace fourfold::front_door
+}  // namespace fourfold::cli

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-namespace fourfold::front_door {
+namespace fourfold::cli {
 
 std::string help(std::span<const Verb> verbs) {
   std::string text =
@@ -50,4 +50,4 @@ std::string help(std::span<const Verb> verbs) {
   return text;
 }
 
-}  // namespace fourfold::front_door
+}  // namespace fourfold::cli

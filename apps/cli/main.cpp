@@ -40,10 +40,10 @@ void warn_of_long_host_name() {
 
 /// Replaces this process by the verb's program; comes back only by throwing.
 [[noreturn]] void become(const std::string& verb, std::vector<std::string> arguments) {
-  const auto program = fourfold::front_door::program_of(verb);
+  const auto program = fourfold::cli::program_of(verb);
   if (!program) {
     std::vector<std::string> known{"help"};
-    for (const auto& candidate : fourfold::front_door::installed_verbs()) {
+    for (const auto& candidate : fourfold::cli::installed_verbs()) {
       known.push_back(candidate.name);
     }
     const auto near = fourfold::nearest(verb, known);
@@ -67,15 +67,13 @@ void warn_of_long_host_name() {
 }
 
 ExitCode show_help() {
-  fourfold::program::print_text(
-      fourfold::front_door::help(fourfold::front_door::installed_verbs()));
+  fourfold::program::print_text(fourfold::cli::help(fourfold::cli::installed_verbs()));
   return ExitCode::finished;
 }
 
 ExitCode answer(const std::vector<std::string>& arguments) {
   if (arguments.empty()) {
-    fourfold::log::write_stderr(
-        fourfold::front_door::help(fourfold::front_door::installed_verbs()));
+    fourfold::log::write_stderr(fourfold::cli::help(fourfold::cli::installed_verbs()));
     return ExitCode::usage;
   }
   const std::string& first = arguments.front();
