@@ -44,7 +44,7 @@ void warn_of_long_host_name() {
   if (!program) {
     std::vector<std::string> known{"help"};
     for (const auto& candidate : fourfold::cli::installed_verbs()) {
-      known.push_back(candidate.name);
+      known.emplace_back(candidate.name);
     }
     const auto near = fourfold::nearest(verb, known);
     throw UserError(ExitCode::usage,

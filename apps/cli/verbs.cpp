@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
+#include <iterator>
 #include <string>
 #include <system_error>
 
@@ -13,12 +13,7 @@ namespace fourfold::cli {
 namespace fs = std::filesystem;
 namespace {
 
-struct KnownVerb {
-  std::string_view name;
-  std::string_view summary;
-};
-
-constexpr KnownVerb known_verbs[] = {
+constexpr Verb known_verbs[] = {
 #include "verbs.inc"
 };
 
@@ -32,11 +27,8 @@ bool is_verb_name(std::string_view name) {
 
 std::vector<Verb> installed_verbs() {
   std::vector<Verb> verbs;
-  for (const KnownVerb& verb : known_verbs) {
-    if (program_of(verb.name)) {
-      verbs.push_back({std::string(verb.name), std::string(verb.summary)});
-    }
-  }
+  std::ranges::copy_if(known_verbs, std::back_inserter(verbs),
+                       [](const Verb& verb) { return program_of(verb.name).has_value(); });
   return verbs;
 }
 

@@ -13,8 +13,8 @@ namespace fourfold::cli {
 
 /// A verb and what its program does, in one line.
 struct Verb {
-  std::string name;
-  std::string summary;
+  std::string_view name;
+  std::string_view summary;
 };
 
 /// The verbs of this build whose programs are there, in the order in which a run meets them.
