@@ -129,16 +129,27 @@ std::optional<std::vector<const char*>> question_for_help(const CLI::App& comman
   return words;
 }
 
+/// @param range  which numbers these are, in words; `name` is what help calls them
+template <class Holds>
+CLI::Validator number_where(const Holds& holds, const std::string& range, const std::string& name) {
+  const auto refuse = [=](const std::string& text) -> std::string {
+    double number = 0;
+    const bool is_one = CLI::detail::lexical_cast(text, number) && holds(number);
+    return is_one ? "" : fmt::format("{} is no number {}", text, range);
+  };
+  return {refuse, name};
+}
+
 }  // namespace
 
 std::optional<ExitCode> parse(CLI::App& command, int argc, const char* const* argv,
                               const KeySearch& keys) {
   if (const auto words = question_for_help(command, argc, argv)) {
-    return parse(command, static_cast<int>(words->size()), words->data(), keys);
+    return parse(command, argc, words->data(), keys);
   }
   try {
     const std::vector<const char*> words = named_first(command, argc, argv);
-    command.parse(static_cast<int>(words.size()), words.data());
+    command.parse(argc, words.data());
     return std::nullopt;
   } catch (const CLI::Success& end) {  // --help
     const std::string word = word_without_help(command, {argv + 1, argv + argc});
@@ -165,6 +176,15 @@ std::optional<ExitCode> parse(CLI::App& command, int argc, const char* const* ar
   }
 }
 
+CLI::Option* add_repeatable_option(CLI::App& command, const std::string& name,
+                                   std::vector<std::string>& values, const std::string& meaning,
+                                   const std::string& type) {
+  return command.add_option(name, values, meaning)
+      ->type_name(type)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
 CLI::Validator whole_number(std::int64_t low, std::int64_t high) {
   const bool is_bounded = high < std::numeric_limits<std::int32_t>::max();
   const std::string range =
@@ -185,27 +205,15 @@ CLI::Validator whole_number(std::int64_t low, std::int64_t high) {
 }
 
 CLI::Validator number_between(double low, double high) {
-  const auto refuse = [low, high](const std::string& text) -> std::string {
-    double number = 0;
-    const bool is_number = CLI::detail::lexical_cast(text, number);
-    if (is_number && number >= low && number <= high) {
-      return {};
-    }
-    return fmt::format("{} is no number from {} to {}", text, low, high);
-  };
-  return {refuse, fmt::format("in [{} - {}]", low, high)};
+  return number_where([=](double number) { return number >= low && number <= high; },
+                      fmt::format("from {} to {}", low, high),
+                      fmt::format("in [{} - {}]", low, high));
 }
 
 CLI::Validator number_above(double bound, double high) {
-  const auto refuse = [bound, high](const std::string& text) -> std::string {
-    double number = 0;
-    const bool is_number = CLI::detail::lexical_cast(text, number);
-    if (is_number && number > bound && number <= high) {
-      return {};
-    }
-    return fmt::format("{} is no number above {} and at most {}", text, bound, high);
-  };
-  return {refuse, fmt::format("in ({} - {}]", bound, high)};
+  return number_where([=](double number) { return number > bound && number <= high; },
+                      fmt::format("above {} and at most {}", bound, high),
+                      fmt::format("in ({} - {}]", bound, high));
 }
 
 CLI::Validator place_to_write() {
@@ -236,7 +244,7 @@ std::string exit_codes_table(std::initializer_list<ExitCode> codes) {
   all.erase(std::unique(all.begin(), all.end()), all.end());
   std::string text;
   for (const ExitCode code : all) {
-    text += fmt::format("  {:<3} {}\n", static_cast<int>(code), meaning(code));
+    text += fmt::format("  {:<3} {}\n", code, meaning(code));
   }
   return text;
 }

@@ -50,42 +50,30 @@ struct Pipe {
 };
 
 /// As programs expect to be started: a process of ours may block or ignore signals.
-class SpawnAttributes {
- public:
-  SpawnAttributes() {
-    sigset_t all;
-    sigset_t none;
-    ::sigfillset(&all);
-    ::sigemptyset(&none);
-    ::posix_spawnattr_init(&attributes_);
-    ::posix_spawnattr_setsigdefault(&attributes_, &all);
-    ::posix_spawnattr_setsigmask(&attributes_, &none);
-    ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
-  }
-  SpawnAttributes(const SpawnAttributes&) = delete;
-  SpawnAttributes& operator=(const SpawnAttributes&) = delete;
-  ~SpawnAttributes() { ::posix_spawnattr_destroy(&attributes_); }
-  const posix_spawnattr_t* get() const { return &attributes_; }
-
- private:
-  posix_spawnattr_t attributes_{};
-};
-
 /// @return the error number, 0: it runs
 int spawn(const std::vector<std::string>& command, int out, int err, pid_t& process) {
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  ::posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
-  ::posix_spawn_file_actions_adddup2(&actions, err, STDERR_FILENO);
   std::vector<char*> words;
   for (const std::string& word : command) {
     words.push_back(const_cast<char*>(word.c_str()));  // posix_spawn does not write to them
   }
   words.push_back(nullptr);
-  const SpawnAttributes attributes;
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  ::posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
+  ::posix_spawn_file_actions_adddup2(&actions, err, STDERR_FILENO);
+  sigset_t all;
+  sigset_t none;
+  ::sigfillset(&all);
+  ::sigemptyset(&none);
+  posix_spawnattr_t attributes{};
+  ::posix_spawnattr_init(&attributes);
+  ::posix_spawnattr_setsigdefault(&attributes, &all);
+  ::posix_spawnattr_setsigmask(&attributes, &none);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
   const int error =
-      ::posix_spawnp(&process, words[0], &actions, attributes.get(), words.data(), environ);
+      ::posix_spawnp(&process, words[0], &actions, &attributes, words.data(), environ);
+  ::posix_spawnattr_destroy(&attributes);
   ::posix_spawn_file_actions_destroy(&actions);
   return error;
 }
@@ -96,7 +84,7 @@ bool take(const Pipe& pipe, std::string& text, std::size_t most) {
   while (text.size() <= most) {
     const ssize_t count = ::read(pipe.read.get(), piece.data(), piece.size());
     if (count > 0) {
-      text.append(piece.data(), static_cast<std::size_t>(count));
+      text.append(piece.data(), count);
     } else if (count == 0) {
       return false;
     } else if (errno != EINTR) {
@@ -134,11 +122,11 @@ class Running {
   /// Reads what comes, and looks whether the program is over. What it leaves running in the
   /// background may keep the streams: that is not waited for.
   bool has_ended() {
-    const auto pause = out_comes_ || err_comes_ ? 50ms : 2ms;  // without streams: about to end
+    const int pause_ms = out_comes_ || err_comes_ ? 50 : 2;  // without streams: about to end
     std::array<pollfd, 2> ready{
         {{.fd = out_comes_ ? out_.read.get() : -1, .events = POLLIN, .revents = 0},
          {.fd = err_comes_ ? err_.read.get() : -1, .events = POLLIN, .revents = 0}}};
-    ::poll(ready.data(), ready.size(), static_cast<int>(pause.count()));
+    ::poll(ready.data(), ready.size(), pause_ms);
     int status = 0;
     const pid_t ended = ::waitpid(process_, &status, WNOHANG);
     out_comes_ = out_comes_ && take(out_, output_.text, limits_.bytes);

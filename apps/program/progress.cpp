@@ -38,15 +38,14 @@ std::string text_of_bytes(double done, double total, const std::string& more, do
 
 /// "step 7  50 %  2 of 4 samples  1.5 samples/s  1 s left"; how fast it is shows with the first
 /// one.
-std::string text_of_count(std::int64_t done, std::int64_t total, const std::string& unit,
+std::string text_of_count(double done, double total, const std::string& unit,
                           const std::string& more, double seconds) {
-  const auto count = static_cast<double>(done);
-  const std::string left =
-      done > 0 ? fmt::format("  {:.3g} {}/s  {:.0f} s left", count / seconds, unit,
-                             std::max(0.0, static_cast<double>(total - done) * seconds / count))
-               : "";
-  return fmt::format("{}{}{:3.0f} %  {} of {} {}{}", more, more.empty() ? "" : "  ",
-                     100.0 * count / static_cast<double>(total), done, total, unit, left);
+  const std::string left = done > 0
+                               ? fmt::format("  {:.3g} {}/s  {:.0f} s left", done / seconds, unit,
+                                             std::max(0.0, (total - done) * seconds / done))
+                               : "";
+  return fmt::format("{}{}{:3.0f} %  {:.0f} of {:.0f} {}{}", more, more.empty() ? "" : "  ",
+                     100.0 * done / total, done, total, unit, left);
 }
 
 }  // namespace
@@ -82,19 +81,19 @@ void Progress::draw(double done, const std::string& numbers) {
   log::draw_stderr((bar + numbers).substr(0, columns()));
 }
 
-void Progress::show(std::int64_t done, std::int64_t total, const std::string& more) {
+void Progress::show(std::int64_t done_count, std::int64_t total_count, const std::string& more) {
+  const auto done = static_cast<double>(done_count);
+  const auto total = static_cast<double>(total_count);
   const auto now = Clock::now();
   if (!is_due(now) || total <= 0 || (counts_bytes() && done <= 0)) {
     return;
   }
   last_ = now;
   const double seconds = std::chrono::duration<double>(now - start_).count();
-  const std::string numbers =
-      counts_bytes()
-          ? text_of_bytes(static_cast<double>(done), static_cast<double>(total), more, seconds)
-          : text_of_count(done, total, unit_, more, seconds);
+  const std::string numbers = counts_bytes() ? text_of_bytes(done, total, more, seconds)
+                                             : text_of_count(done, total, unit_, more, seconds);
   if (style_ == Style::drawn_over) {
-    draw(std::min(1.0, static_cast<double>(done) / static_cast<double>(total)), numbers);
+    draw(std::min(1.0, done / total), numbers);
   } else {
     has_shown_ = true;
     log::write_stderr(format_message("{} {}\n", what_, numbers));

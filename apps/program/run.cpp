@@ -22,6 +22,7 @@
 #include <string_view>
 #include <system_error>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 namespace fourfold::program {
@@ -92,14 +93,19 @@ void call(const OnFailure& on_failure, std::string_view name, ExitCode code,
   }
 }
 
+/// For signal handlers and where memory is short.
+[[noreturn]] void end_at_once(ExitCode code, std::string_view message) noexcept {
+  std::ignore = ::write(STDERR_FILENO, message.data(), message.size());
+  ::_exit(static_cast<int>(code));
+}
+
 /// Reading a mapped file whose disk has failed, or that somebody has cut short, is a signal: there
 /// is no call that could return an error.
 extern "C" void end_without_mapped_file(int /*signal*/) {
-  static constexpr std::string_view message =
+  end_at_once(
+      ExitCode::node_fault,
       "fourfold: error: a file that is mapped into memory (tokens, or offloaded state) cannot be "
-      "read: its disk has failed, or somebody has cut it short; the last checkpoint is good\n";
-  static_cast<void>(!::write(STDERR_FILENO, message.data(), message.size()));
-  ::_exit(static_cast<int>(ExitCode::node_fault));
+      "read: its disk has failed, or somebody has cut it short; the last checkpoint is good\n");
 }
 
 std::terminate_handler before_us = nullptr;
@@ -112,12 +118,9 @@ std::terminate_handler before_us = nullptr;
       std::rethrow_exception(thrown);
     }
   } catch (const std::bad_alloc&) {
-    static constexpr std::string_view message =
-        "fourfold: error: out of memory (this host has no more, or `ulimit -v` allows no more); "
-        "give "
-        "it more, or ask for less; what was saved before is whole\n";
-    static_cast<void>(!::write(STDERR_FILENO, message.data(), message.size()));
-    ::_exit(static_cast<int>(ExitCode::config));
+    end_at_once(ExitCode::config,
+                "fourfold: error: out of memory (this host has no more, or `ulimit -v` allows no "
+                "more); give it more, or ask for less; what was saved before is whole\n");
   } catch (...) {
     before_us();  // says what it was
   }
@@ -136,19 +139,20 @@ int run(std::string_view name, const std::function<ExitCode()>& body, const OnFa
     std::set_terminate(end_uncaught);
   }
   clean_up_on_signals(hangup_was_ignored());
+  ExitCode code{};
   try {
-    const OnSuddenEnd on_fatal_exit([&](ExitCode code, const std::string& why) {
-      call(on_failure, name, code, why);
+    const OnSuddenEnd on_fatal_exit([&](ExitCode fatal, const std::string& why) {
+      call(on_failure, name, fatal, why);
       report(name, why);
     });
-    const ExitCode code = body();
+    code = body();
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
       throw UserError(ExitCode::cannot_write,
                       "standard output cannot be written (a full disk, or nobody reads it)");
     }
-    return static_cast<int>(code);
   } catch (...) {
-    const auto [message, code] = explain();
+    std::string message;
+    std::tie(message, code) = explain();
     const RankIdentity& self = rank_identity();
     if (self.end_all_ranks != nullptr) {
       std::this_thread::sleep_for(moment(self.rank));
@@ -158,8 +162,8 @@ int run(std::string_view name, const std::function<ExitCode()>& body, const OnFa
     if (self.end_all_ranks != nullptr) {
       self.end_all_ranks(code);
     }
-    return static_cast<int>(code);
   }
+  return static_cast<int>(code);
 }
 
 void enable_verbose_log() {

@@ -43,6 +43,12 @@ std::vector<std::string> said_by(const CLI::App& command);
 /// all of them share
 std::string exit_codes_table(std::initializer_list<ExitCode> codes);
 
+/// An option that takes one value each time it is given: "--set a=1 --set b=2".
+/// @param type  of a value, for help
+CLI::Option* add_repeatable_option(CLI::App& command, const std::string& name,
+                                   std::vector<std::string>& values, const std::string& meaning,
+                                   const std::string& type);
+
 /// Accepts whole numbers of at least `low` and at most `high`, and says so in words.
 CLI::Validator whole_number(std::int64_t low,
                             std::int64_t high = std::numeric_limits<std::int32_t>::max());

@@ -5,11 +5,21 @@
 /// programs and from hosts: nothing of it may write to the reader's terminal anything but text.
 #pragma once
 
+#include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
 
 #include <fmt/format.h>
 
 #include <string_view>
+
+namespace fourfold {
+
+/// fmt shows an exit code as its number.
+constexpr int format_as(ExitCode code) noexcept {
+  return static_cast<int>(code);
+}
+
+}  // namespace fourfold
 
 namespace fourfold::program {
 
