@@ -94,14 +94,15 @@ void print(const io::CheckpointDifferences& differences, const io::Checkpoint& a
 
 }  // namespace
 
-ExitCode diff(const DiffRequest& request) {
+ExitCode diff(const Request& request) {
   program::Progress progress(request.progress, "compared");
-  const io::Checkpoint a = open(request.a);
-  const io::Checkpoint b = open(request.b);
+  const io::Checkpoint a = open(request.checkpoint);
+  const io::Checkpoint b = open(request.other_checkpoint);
+  const std::size_t largest = request.largest;
   const io::CheckpointDifferences differences =
       io::compare(a, b,
                   {.elements = !request.digests_only,
-                   .largest = static_cast<std::size_t>(request.largest),
+                   .largest = largest,
                    .memory_bytes = request.memory_bytes,
                    .progress = [&](std::int64_t done_bytes, std::int64_t total_bytes) {
                      progress.show(done_bytes, total_bytes);

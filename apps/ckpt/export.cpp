@@ -61,7 +61,8 @@ OpenedTokenizer trained_tokenizer(const std::string& named, const model::Archite
   }
   try {
     OpenedTokenizer tokenizer = named_tokenizer(named, config);
-    if (config.vocab <= 2 * std::int64_t{tokenizer->vocab_size()}) {
+    const std::int64_t tokens = tokenizer->vocab_size();
+    if (config.vocab <= 2 * tokens) {
       return tokenizer;
     }
     why_none = fmt::format(
@@ -73,8 +74,7 @@ OpenedTokenizer trained_tokenizer(const std::string& named, const model::Archite
   return nullptr;
 }
 
-interchange::HfTokenizer tokenizer_for(const ExportRequest& request,
-                                       const io::Checkpoint& checkpoint,
+interchange::HfTokenizer tokenizer_for(const Request& request, const io::Checkpoint& checkpoint,
                                        const model::Architecture& config) {
   if (request.format != "hf" || request.tokenizer == "none") {
     return {};
@@ -99,12 +99,12 @@ interchange::HfTokenizer tokenizer_for(const ExportRequest& request,
   }
 }
 
-interchange::ExportPlan plan_of(const ExportRequest& request, const model::Architecture& config,
+interchange::ExportPlan plan_of(const Request& request, const model::Architecture& config,
                                 const interchange::HfTokenizer& tokenizer) {
-  const interchange::ExportOptions options{
-      .dtype = *dtype_from_name(request.dtype),
-      .shard_bytes = static_cast<std::int64_t>(request.shard_bytes),
-      .vocab_multiple = request.vocab_multiple};
+  const std::int64_t shard_bytes = request.shard_bytes;
+  const interchange::ExportOptions options{.dtype = *dtype_from_name(request.dtype),
+                                           .shard_bytes = shard_bytes,
+                                           .vocab_multiple = request.vocab_multiple};
   return request.format == "hf" ? interchange::plan_hf_export(config, options, tokenizer)
                                 : interchange::plan_llmc_export(config, options);
 }
@@ -129,10 +129,10 @@ void print_notes(const interchange::HfTokenizer& tokenizer, const interchange::E
 
 }  // namespace
 
-ExitCode export_model(const ExportRequest& request) {
+ExitCode export_model(const Request& request) {
   io::refuse_place_in_step(request.to);
   program::Progress progress(request.dry_run ? "none" : request.progress, "exported");
-  io::CheckpointSource source(open(request.from));
+  io::CheckpointSource source(open(request.checkpoint));
   const io::Checkpoint& checkpoint = source.checkpoint();
   const model::Architecture config = interchange::model_of(checkpoint);
   const interchange::HfTokenizer tokenizer = tokenizer_for(request, checkpoint, config);

@@ -24,9 +24,9 @@ namespace fourfold::ckpt {
 namespace {
 
 /// The newest step that is whole, which only reading all of it tells; newer ones are warned of.
-std::optional<std::int64_t> newest_intact(const GcRequest& request) {
+std::optional<std::int64_t> newest_intact(const Request& request) {
   program::Progress progress(request.progress, "read");
-  std::vector<std::filesystem::path> folders = io::step_folders(request.directory);
+  std::vector<std::filesystem::path> folders = io::step_folders(request.checkpoint);
   std::ranges::reverse(folders);
   for (const std::filesystem::path& folder : folders) {
     const Verified found = verify_listed_step(folder, true, progress);
@@ -42,10 +42,10 @@ std::optional<std::int64_t> newest_intact(const GcRequest& request) {
 }
 
 /// What retention lets go, but for the newest step that a run could go on from.
-void choose_steps(const GcRequest& request, Removed& removed) {
+void choose_steps(const Request& request, Removed& removed) {
   io::warn_of_passed_over(removed.passed_over);
   const std::vector<io::KnownStep> known = io::known_steps(
-      request.directory, std::numeric_limits<std::int64_t>::max(), request.keep.keep_best > 0);
+      request.checkpoint, std::numeric_limits<std::int64_t>::max(), request.keep.keep_best > 0);
   removed.steps = io::steps_to_remove(known, request.keep);
   if (removed.steps.empty()) {
     return;
@@ -55,7 +55,7 @@ void choose_steps(const GcRequest& request, Removed& removed) {
     throw UserError(ExitCode::data_corrupt,
                     format_message("{}: no step there is intact (each is named above with the "
                                    "reason), so none is removed; restore one from a copy first",
-                                   request.directory));
+                                   request.checkpoint));
   }
   removed.is_spared = std::erase(removed.steps, *removed.intact) > 0;
 }
@@ -145,23 +145,23 @@ void print(const Removed& removed) {
 
 }  // namespace
 
-ExitCode gc(const GcRequest& named) {
-  GcRequest request = named;
+ExitCode gc(const Request& named) {
+  Request request = named;
   // What removes asks for the same run, as far as a restart would.
-  request.directory = train::checkpoints_named(named.directory, runfile::OnResume::free).string();
-  if (!std::filesystem::is_directory(request.directory)) {
-    throw UserError(ExitCode::config,
-                    format_message("{}: is no folder of steps; check its name", request.directory));
+  request.checkpoint = train::checkpoints_named(named.checkpoint, runfile::OnResume::free).string();
+  if (!std::filesystem::is_directory(request.checkpoint)) {
+    throw UserError(ExitCode::config, format_message("{}: is no folder of steps; check its name",
+                                                     request.checkpoint));
   }
-  io::refuse_step_as_directory(request.directory);
+  io::refuse_step_as_directory(request.checkpoint);
   std::optional<Hold> hold;
   if (!request.dry_run) {
-    hold.emplace(request.directory);
+    hold.emplace(request.checkpoint);
   }
-  Removed removed{.directory = request.directory,
+  Removed removed{.directory = request.checkpoint,
                   .steps = {},
-                  .passed_over = io::passed_over_in(request.directory),
-                  .leftovers = io::leftovers_in(request.directory, request.set_aside),
+                  .passed_over = io::passed_over_in(request.checkpoint),
+                  .leftovers = io::leftovers_in(request.checkpoint, request.set_aside),
                   .intact = {},
                   .dry_run = request.dry_run};
   choose_steps(request, removed);
@@ -172,10 +172,10 @@ ExitCode gc(const GcRequest& named) {
   if (!request.dry_run) {
     for (const std::int64_t step : removed.steps) {
       refuse_failures(
-          io::remove_steps(request.directory, std::span(&step, 1), [&] { hold->check(); }), *hold);
+          io::remove_steps(request.checkpoint, std::span(&step, 1), [&] { hold->check(); }), *hold);
     }
     hold->check();
-    refuse_failures(io::remove_leftovers(request.directory, request.set_aside), *hold);
+    refuse_failures(io::remove_leftovers(request.checkpoint, request.set_aside), *hold);
   }
   if (request.json) {
     program::print_text(removed_json(removed) + "\n");

@@ -37,16 +37,16 @@ constexpr std::int64_t beside_parts_bytes = std::int64_t{64} << 20;
 constexpr const char* run_file_name = "run.toml";
 
 /// A folder is Hugging Face's; of a file its content has to be llm.c's.
-bool is_hf(const ImportRequest& request) {
+bool is_hf(const Request& request) {
   std::error_code ignored;  // of what is not there
-  return request.format.empty() ? std::filesystem::is_directory(request.from, ignored)
+  return request.format.empty() ? std::filesystem::is_directory(request.foreign, ignored)
                                 : request.format == "hf";
 }
 
-interchange::ForeignModel open_model(const ImportRequest& request) {
+interchange::ForeignModel open_model(const Request& request) {
   const interchange::ImportOptions options{.vocab = request.vocab, .context = request.context};
-  return is_hf(request) ? interchange::open_hf(request.from, options)
-                        : interchange::open_llmc(request.from, options);
+  return is_hf(request) ? interchange::open_hf(request.foreign, options)
+                        : interchange::open_llmc(request.foreign, options);
 }
 
 /// Its name holds in any working directory. @throws UserError when it is another model's
@@ -66,7 +66,7 @@ train::TokenMaker checked(const data::Tokenizer& tokenizer, const model::Archite
 }
 
 /// What the user says, else the file of the folder that can be used.
-std::optional<train::TokenMaker> tokenizer_of(const ImportRequest& request,
+std::optional<train::TokenMaker> tokenizer_of(const Request& request,
                                               const model::Architecture& config) {
   if (!request.tokenizer.empty()) {
     return checked(*data::open_tokenizer(request.tokenizer), config);
@@ -75,7 +75,7 @@ std::optional<train::TokenMaker> tokenizer_of(const ImportRequest& request,
     return std::nullopt;
   }
   try {
-    const auto tokenizer = data::open_tokenizer_in(request.from);
+    const auto tokenizer = data::open_tokenizer_in(request.foreign);
     return tokenizer ? std::optional(checked(*tokenizer, config)) : std::nullopt;
   } catch (const UserError& error) {  // the weights are good without
     log::warning(
@@ -131,9 +131,9 @@ void refuse_steps(const std::string& directory) {
 }
 
 /// A folder of somebody else's model does not become one of checkpoints, too.
-void refuse_own_input(const ImportRequest& request) {
+void refuse_own_input(const Request& request) {
   std::error_code failure;
-  if (std::filesystem::equivalent(request.from, request.to, failure)) {
+  if (std::filesystem::equivalent(request.foreign, request.to, failure)) {
     throw UserError(ExitCode::config,
                     format_message("{}: is the folder of the model that is imported; name another "
                                    "folder",
@@ -143,7 +143,7 @@ void refuse_own_input(const ImportRequest& request) {
 
 }  // namespace
 
-ExitCode import_model(const ImportRequest& request) {
+ExitCode import_model(const Request& request) {
   io::refuse_step_as_directory(request.to);
   program::Progress progress(request.dry_run ? "none" : request.progress, "imported");
   const interchange::ForeignModel model = open_model(request);

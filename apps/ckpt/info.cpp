@@ -101,16 +101,16 @@ void print_steps(const std::vector<io::Checkpoint>& steps) {
 
 }  // namespace
 
-ExitCode info(const InfoRequest& request) {
+ExitCode info(const Request& request) {
   if (request.run_file) {
-    const io::Checkpoint checkpoint = open(request.path);
+    const io::Checkpoint checkpoint = open(request.checkpoint);
     program::print_text(runfile::print_run_config(runfile::explained(
         train::saved_config(checkpoint), checkpoint.path().filename().string())));
     return ExitCode::finished;
   }
-  const std::filesystem::path named = train::checkpoints_named(request.path);
+  const std::filesystem::path named = train::checkpoints_named(request.checkpoint);
   if (io::list_steps(named).empty()) {
-    const io::Checkpoint checkpoint = open(request.path);
+    const io::Checkpoint checkpoint = open(request.checkpoint);
     if (request.json) {
       program::print_text(info_json(checkpoint) + "\n");
     } else {

@@ -12,25 +12,25 @@ namespace {
 /// What both directions have.
 /// @param and_else  what --format is when it is left out
 /// @return --format
-CLI::Option* add_shared_options(CLI::App& verb, std::string& format, const std::string& and_else,
-                                std::int64_t& memory_bytes, bool& dry_run, std::string& progress) {
+CLI::Option* add_shared_options(CLI::App& verb, Request& request,
+                                const std::string& and_else = "") {
   CLI::Option* const option =
-      verb.add_option("--format", format,
+      verb.add_option("--format", request.format,
                       "hf: a folder with config.json and safetensors, as transformers has them; "
                       "llm.c: a .bin file of its GPT-2" +
                           and_else)
           ->check(CLI::IsMember({"hf", "llm.c"}))
           ->type_name("FORMAT");
-  add_memory_option(verb, memory_bytes, 96, "The most memory of the process");
-  verb.add_flag("--dry-run", dry_run, "Say what would be written, and write nothing");
-  program::add_progress_option(verb, progress);
+  add_memory_option(verb, request.memory_bytes, 96, "The most memory of the process");
+  verb.add_flag("--dry-run", request.dry_run, "Say what would be written, and write nothing");
+  program::add_progress_option(verb, request.progress);
   return option;
 }
 
 }  // namespace
 
-void describe_export(CLI::App& verb, ExportRequest& request) {
-  program::add_checkpoint_option(verb, request.from);
+void describe_export(CLI::App& verb, Request& request) {
+  program::add_checkpoint_option(verb, request.checkpoint);
   verb.add_option("TO", request.to, "Folder (hf) or file (llm.c) to create")
       ->required()
       ->check(program::place_to_write())
@@ -65,13 +65,11 @@ void describe_export(CLI::App& verb, ExportRequest& request) {
       ->type_name("NAME");
   verb.add_flag("--allow-mixed-tokenizers", request.allow_mixed_tokenizers,
                 "Accept another tokenizer than the training data's");
-  add_shared_options(verb, request.format, "", request.memory_bytes, request.dry_run,
-                     request.progress)
-      ->required();
+  add_shared_options(verb, request)->required();
 }
 
-void describe_import(CLI::App& verb, ImportRequest& request) {
-  verb.add_option("FROM", request.from,
+void describe_import(CLI::App& verb, Request& request) {
+  verb.add_option("FROM", request.foreign,
                   "hf: a folder with config.json and model.safetensors, or files with an index; "
                   "llm.c: a .bin file")
       ->required()
@@ -96,8 +94,7 @@ void describe_import(CLI::App& verb, ImportRequest& request) {
           "data.tokenizer of its run file; default: the folder's tokenizer.json, vocab.json or "
           "tokenizer.model, the first that can be used")
       ->type_name("FILE");
-  add_shared_options(verb, request.format, ". Default: what FROM is, a folder or a file",
-                     request.memory_bytes, request.dry_run, request.progress);
+  add_shared_options(verb, request, ". Default: what FROM is, a folder or a file");
 }
 
 }  // namespace fourfold::ckpt

@@ -7,9 +7,7 @@
 #include <fourfold/program/run.hpp>
 
 #include <algorithm>
-#include <functional>
-#include <memory>
-#include <vector>
+#include <string>
 
 namespace {
 
@@ -17,46 +15,40 @@ using fourfold::ExitCode;
 namespace ckpt = fourfold::ckpt;
 
 struct Verb {
-  CLI::App* options;
-  std::function<ExitCode()> run;
+  const char* name;
+  const char* meaning;
+  void (*describe)(CLI::App&, ckpt::Request&);
+  ExitCode (*run)(const ckpt::Request&);
 };
 
-/// Verbs are added in the order in which help lists them.
-class Verbs {
- public:
-  explicit Verbs(CLI::App& command) : command_(command) {}
+/// In the order in which help lists them.
+constexpr Verb verbs[] = {
+    {"info", "Show what a checkpoint holds, and where", ckpt::describe_info, ckpt::info},
+    {"verify", "Check whether checkpoints are whole; name what is damaged", ckpt::describe_verify,
+     ckpt::verify},
+    {"repair-index", "Make a damaged index or manifest again from the payloads, with proof",
+     ckpt::describe_repair_index, ckpt::repair_index},
+    {"diff", "Compare two checkpoints, also of different meshes, tensor by tensor",
+     ckpt::describe_diff, ckpt::diff},
+    {"reshard", "Cut a checkpoint for another mesh, bit for bit; also under mpiexec",
+     ckpt::describe_reshard, ckpt::reshard},
+    {"merge", "Make one HDF5 file of it, with each tensor whole", ckpt::describe_merge,
+     ckpt::merge},
+    {"export", "Write the weights for other programs: Hugging Face transformers, llm.c",
+     ckpt::describe_export, ckpt::export_model},
+    {"import", "Make a checkpoint of the weights of other programs", ckpt::describe_import,
+     ckpt::import_model},
+    {"gc", "Remove old steps, and what dead jobs left", ckpt::describe_gc, ckpt::gc}};
 
-  template <class Request>
-  void add(const char* name, const char* meaning, void (*describe)(CLI::App&, Request&),
-           ExitCode (*work)(const Request&)) {
-    const auto request = std::make_shared<Request>();
-    CLI::App* const options = command_.add_subcommand(name, meaning);
-    describe(*options, *request);
-    verbs_.push_back({options, [request, work] { return work(*request); }});
+/// What to do where memory is short names only what the verb has.
+ExitCode run(const CLI::App& command, const ckpt::Request& request) {
+  const CLI::App& parsed = *command.get_subcommands().front();
+  if (parsed.get_option_no_throw("--memory") != nullptr) {
+    fourfold::set_remedies(
+        {.host_memory = "use a smaller --memory, or run it where there is more"});
   }
-
-  void add_footer(const std::string& text) {
-    command_.footer(text);
-    for (const Verb& verb : verbs_) {
-      verb.options->footer(text);
-    }
-  }
-
-  /// What to do where memory is short names only what the verb has.
-  ExitCode run() const {
-    const auto verb =
-        std::ranges::find_if(verbs_, [](const Verb& one) { return one.options->parsed(); });
-    if (verb->options->get_option_no_throw("--memory") != nullptr) {
-      fourfold::set_remedies(
-          {.host_memory = "use a smaller --memory, or run it where there is more"});
-    }
-    return verb->run();
-  }
-
- private:
-  CLI::App& command_;
-  std::vector<Verb> verbs_;
-};
+  return std::ranges::find(verbs, parsed.get_name(), &Verb::name)->run(request);
+}
 
 ExitCode look_at_checkpoints(int argc, char** argv) {
   CLI::App command{
@@ -65,28 +57,18 @@ ExitCode look_at_checkpoints(int argc, char** argv) {
       "nor the run file.",
       "fourfold ckpt"};
   command.require_subcommand(1);
-  Verbs verbs(command);
-  verbs.add("info", "Show what a checkpoint holds, and where", ckpt::describe_info, ckpt::info);
-  verbs.add("verify", "Check whether checkpoints are whole; name what is damaged",
-            ckpt::describe_verify, ckpt::verify);
-  verbs.add("repair-index", "Make a damaged index or manifest again from the payloads, with proof",
-            ckpt::describe_repair_index, ckpt::repair_index);
-  verbs.add("diff", "Compare two checkpoints, also of different meshes, tensor by tensor",
-            ckpt::describe_diff, ckpt::diff);
-  verbs.add("reshard", "Cut a checkpoint for another mesh, bit for bit; also under mpiexec",
-            ckpt::describe_reshard, ckpt::reshard);
-  verbs.add("merge", "Make one HDF5 file of it, with each tensor whole", ckpt::describe_merge,
-            ckpt::merge);
-  verbs.add("export", "Write the weights for other programs: Hugging Face transformers, llm.c",
-            ckpt::describe_export, ckpt::export_model);
-  verbs.add("import", "Make a checkpoint of the weights of other programs", ckpt::describe_import,
-            ckpt::import_model);
-  verbs.add("gc", "Remove old steps, and what dead jobs left", ckpt::describe_gc, ckpt::gc);
-  verbs.add_footer("\nEXIT CODES\n" +
-                   fourfold::program::exit_codes_table({ExitCode::differs, ExitCode::data_corrupt,
-                                                        ExitCode::cannot_write, ExitCode::config}));
+  const std::string codes = "\nEXIT CODES\n" + fourfold::program::exit_codes_table(
+                                                   {ExitCode::differs, ExitCode::data_corrupt,
+                                                    ExitCode::cannot_write, ExitCode::config});
+  command.footer(codes);
+  ckpt::Request request;
+  for (const Verb& verb : verbs) {
+    CLI::App* const options = command.add_subcommand(verb.name, verb.meaning);
+    verb.describe(*options, request);
+    options->footer(codes);
+  }
   const auto end = fourfold::program::parse(command, argc, argv);
-  return end ? *end : verbs.run();
+  return end ? *end : run(command, request);
 }
 
 }  // namespace

@@ -93,14 +93,14 @@ void refuse_existing(const std::string& file) {
   }
 }
 
-void merge_into(const MergeRequest& request, const io::Checkpoint& checkpoint,
+void merge_into(const Request& request, const io::Checkpoint& checkpoint,
                 program::Progress& progress, comm::Communicator& self) {
   const std::vector<io::StoredTensor> tensors = shown_tensors(checkpoint);
   std::vector<io::ArrayDescription> arrays;
   for (const io::StoredTensor& tensor : tensors) {
     arrays.push_back({path_of(tensor), tensor.dtype, shown_shape(tensor)});
   }
-  io::ArrayFile file(request.file, arrays, attributes_of(checkpoint), self);
+  io::ArrayFile file(request.to, arrays, attributes_of(checkpoint), self);
   io::CheckpointSource source(checkpoint);
   std::int64_t done_bytes = 0;
   for (const io::StoredTensor& tensor : tensors) {
@@ -112,26 +112,26 @@ void merge_into(const MergeRequest& request, const io::Checkpoint& checkpoint,
   file.publish_as_new();
   progress.finish();
   if (!request.json) {
-    program::print("{}: {} tensors, {}\n", request.file, tensors.size(),
+    program::print("{}: {} tensors, {}\n", request.to, tensors.size(),
                    telemetry::bytes_text(io::payload_bytes(checkpoint)));
   }
 }
 
 }  // namespace
 
-ExitCode merge(const MergeRequest& request) {
-  refuse_existing(request.file);
-  io::refuse_place_in_step(request.file);
+ExitCode merge(const Request& request) {
+  refuse_existing(request.to);
+  io::refuse_place_in_step(request.to);
   comm::run_ranks(1, [&](comm::Communicator& self) {
     program::Progress progress(request.dry_run ? "none" : request.progress, "merged");
-    const io::Checkpoint checkpoint = train::open_named_checkpoint(request.from, self);
+    const io::Checkpoint checkpoint = train::open_named_checkpoint(request.checkpoint, self);
     const auto start = std::chrono::steady_clock::now();
     if (!request.dry_run) {
       merge_into(request, checkpoint, progress, self);
     }
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
     if (request.json) {
-      program::print_text(written_json({.path = request.file,
+      program::print_text(written_json({.path = request.to,
                                         .mesh = {},
                                         .seconds = elapsed.count(),
                                         .dry_run = request.dry_run},
@@ -142,7 +142,7 @@ ExitCode merge(const MergeRequest& request) {
       return;
     }
     program::print("{} -> {}: {} tensors, {}; nothing was written (--dry-run)\n",
-                   checkpoint.path().string(), request.file, shown_tensors(checkpoint).size(),
+                   checkpoint.path().string(), request.to, shown_tensors(checkpoint).size(),
                    telemetry::bytes_text(io::payload_bytes(checkpoint)));
   });
   return ExitCode::finished;

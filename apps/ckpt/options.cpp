@@ -7,6 +7,7 @@
 #include <fourfold/program/checkpoint_option.hpp>
 #include <fourfold/program/command_line.hpp>
 #include <fourfold/program/progress.hpp>
+#include <fourfold/telemetry/human_text.hpp>
 #include <fourfold/telemetry/log_dir.hpp>
 #include <fourfold/train/load_run.hpp>
 
@@ -28,8 +29,8 @@ constexpr const char* compared = ", of which the newest step that holds together
 
 }  // namespace
 
-void describe_info(CLI::App& verb, InfoRequest& request) {
-  add_checkpoint_option(verb, request.path, "; of several steps a list is shown");
+void describe_info(CLI::App& verb, Request& request) {
+  add_checkpoint_option(verb, request.checkpoint, "; of several steps a list is shown");
   verb.add_flag("--tensors", request.tensors,
                 "Show each tensor with its shape, digest and boxes, and the datasets they are in");
   verb.add_flag(
@@ -38,16 +39,17 @@ void describe_info(CLI::App& verb, InfoRequest& request) {
   verb.add_flag("--json", request.json, "Print one JSON object, tensors and all");
 }
 
-void describe_verify(CLI::App& verb, VerifyRequest& request) {
-  add_checkpoint_option(verb, request.paths, ", of which all steps are taken; or several of these");
+void describe_verify(CLI::App& verb, Request& request) {
+  add_checkpoint_option(verb, request.checkpoints,
+                        ", of which all steps are taken; or several of these");
   verb.add_flag("--deep", request.deep,
                 "Read every byte: checksums of all chunks and files, digests of all tensors");
   verb.add_flag("--json", request.json, "Print one JSON list");
   add_progress_option(verb, request.progress);
 }
 
-void describe_repair_index(CLI::App& verb, RepairIndexRequest& request) {
-  add_checkpoint_option(verb, request.folder,
+void describe_repair_index(CLI::App& verb, Request& request) {
+  add_checkpoint_option(verb, request.checkpoint,
                         ", of which the newest step that does not hold together is taken");
   verb.add_flag("--trust-payloads", request.trust_payloads,
                 "Take the payloads' own checksums for enough where manifest and index are both "
@@ -58,11 +60,11 @@ void describe_repair_index(CLI::App& verb, RepairIndexRequest& request) {
   add_progress_option(verb, request.progress);
 }
 
-void describe_diff(CLI::App& verb, DiffRequest& request) {
-  verb.add_option("A", request.a, std::string(program::checkpoint_meaning) + compared)
+void describe_diff(CLI::App& verb, Request& request) {
+  verb.add_option("A", request.checkpoint, std::string(program::checkpoint_meaning) + compared)
       ->required()
       ->type_name("");
-  verb.add_option("B", request.b, "The same")->required()->type_name("");
+  verb.add_option("B", request.other_checkpoint, "The same")->required()->type_name("");
   verb.add_flag("--digests-only", request.digests_only,
                 "Only tell which tensors differ, which needs none of their bytes");
   verb.add_option("--largest", request.largest, "Elements to name of each tensor that differs")
@@ -73,8 +75,8 @@ void describe_diff(CLI::App& verb, DiffRequest& request) {
   add_progress_option(verb, request.progress);
 }
 
-void describe_reshard(CLI::App& verb, ReshardRequest& request) {
-  add_checkpoint_option(verb, request.from);
+void describe_reshard(CLI::App& verb, Request& request) {
+  add_checkpoint_option(verb, request.checkpoint);
   verb.add_option("TO", request.to, "A folder of steps, in which the new one appears whole")
       ->required()
       ->check(program::place_to_write())
@@ -97,8 +99,8 @@ void describe_reshard(CLI::App& verb, ReshardRequest& request) {
   add_progress_option(verb, request.progress);
 }
 
-void describe_gc(CLI::App& verb, GcRequest& request) {
-  add_checkpoint_option(verb, request.directory, "; a single step is refused");
+void describe_gc(CLI::App& verb, Request& request) {
+  add_checkpoint_option(verb, request.checkpoint, "; a single step is refused");
   CLI::Option* const last =
       verb.add_option("--keep-last", request.keep.keep_last,
                       "Remove steps but the newest ones, so many; without it all steps stay")
@@ -120,9 +122,9 @@ void describe_gc(CLI::App& verb, GcRequest& request) {
   add_progress_option(verb, request.progress);
 }
 
-void describe_merge(CLI::App& verb, MergeRequest& request) {
-  add_checkpoint_option(verb, request.from);
-  verb.add_option("FILE", request.file, "The HDF5 file that is made, with each tensor whole")
+void describe_merge(CLI::App& verb, Request& request) {
+  add_checkpoint_option(verb, request.checkpoint);
+  verb.add_option("FILE", request.to, "The HDF5 file that is made, with each tensor whole")
       ->required()
       ->check(program::place_to_write())
       ->type_name("");
@@ -130,6 +132,11 @@ void describe_merge(CLI::App& verb, MergeRequest& request) {
   verb.add_flag("--dry-run", request.dry_run, "Only tell what would be written");
   verb.add_flag("--json", request.json, "Print one JSON object");
   add_progress_option(verb, request.progress);
+}
+
+std::string rate_text(std::int64_t bytes, double seconds) {
+  const double rate = seconds > 0 ? static_cast<double>(bytes) / seconds : 0;
+  return telemetry::bytes_text(static_cast<std::int64_t>(rate)) + "/s";
 }
 
 io::Checkpoint open(const std::string& path) {

@@ -61,8 +61,8 @@ std::filesystem::path damaged_step(const std::filesystem::path& named) {
 
 }  // namespace
 
-ExitCode repair_index(const RepairIndexRequest& request) {
-  const std::filesystem::path folder = damaged_step(train::checkpoints_named(request.folder));
+ExitCode repair_index(const Request& request) {
+  const std::filesystem::path folder = damaged_step(train::checkpoints_named(request.checkpoint));
   program::Progress progress(request.progress, "checked");
   const io::RepairReport report = io::repair_index(
       folder,

@@ -102,6 +102,10 @@ io::PlanOptions plan_options(const std::string& files, std::int64_t ranks) {
   return {.file_of_rank = io::shared_files(static_cast<int>(ranks), std::stoi(files))};
 }
 
+io::SavePlan save_plan(const train::TargetMesh& target, const io::PlanOptions& options) {
+  return io::plan_save(target.layouts, static_cast<int>(target.shape.ranks()), options);
+}
+
 /// Payload files that `plan` makes.
 std::size_t file_count(const io::SavePlan& plan, const io::PlanOptions& options) {
   std::set<int> files;
@@ -113,9 +117,8 @@ std::size_t file_count(const io::SavePlan& plan, const io::PlanOptions& options)
 }
 
 void print_plan(const io::Checkpoint& checkpoint, const train::TargetMesh& target,
-                const io::PlanOptions& options, const ReshardRequest& request) {
-  const auto ranks = static_cast<int>(target.shape.ranks());
-  const io::SavePlan plan = io::plan_save(target.layouts, ranks, options);
+                const io::PlanOptions& options, const Request& request) {
+  const io::SavePlan plan = save_plan(target, options);
   if (request.json) {
     program::print_text(written_json({.path = request.to,
                                       .mesh = target.shape,
@@ -132,34 +135,30 @@ void print_plan(const io::Checkpoint& checkpoint, const train::TargetMesh& targe
   program::print(
       "{} of {} tensors in {} boxes; {} of {} ranks have something to write, {} at most\n",
       bytes_text(io::payload_bytes(checkpoint)), checkpoint.tensors().size(), plan.extents.size(),
-      writing, ranks, bytes_text(*std::ranges::max_element(plan.bytes_of_rank)));
+      writing, target.shape.ranks(), bytes_text(*std::ranges::max_element(plan.bytes_of_rank)));
   program::print("nothing was written (--dry-run)\n");
 }
 
 void print_report(const io::Checkpoint& checkpoint, const train::TargetMesh& target,
                   const io::PlanOptions& options, const io::SaveReport& report, bool json) {
   if (json) {
-    const io::SavePlan plan =
-        io::plan_save(target.layouts, static_cast<int>(target.shape.ranks()), options);
     program::print_text(written_json({.path = report.path,
                                       .mesh = target.shape,
-                                      .files = file_count(plan, options),
+                                      .files = file_count(save_plan(target, options), options),
                                       .seconds = report.seconds},
                                      checkpoint) +
                         "\n");
     return;
   }
-  const double rate =
-      report.seconds > 0 ? static_cast<double>(report.payload_bytes) / report.seconds : 0;
-  program::print("{}: {} for mesh {}, identity {}: every bit was kept ({}/s)\n",
-                 report.path.string(), bytes_text(report.payload_bytes), target.shape.str(),
-                 checkpoint.identity(), bytes_text(static_cast<std::int64_t>(rate)));
+  program::print("{}: {} for mesh {}, identity {}: every bit was kept ({})\n", report.path.string(),
+                 bytes_text(report.payload_bytes), target.shape.str(), checkpoint.identity(),
+                 rate_text(report.payload_bytes, report.seconds));
 }
 
 /// The folder of steps that is read, or the run, step or file that names it.
-void refuse_own_input(const ReshardRequest& request) {
-  const std::filesystem::path named = train::checkpoints_named(request.from);
-  for (const std::filesystem::path& input : {std::filesystem::path(request.from), named}) {
+void refuse_own_input(const Request& request) {
+  const std::filesystem::path named = train::checkpoints_named(request.checkpoint);
+  for (const std::filesystem::path& input : {std::filesystem::path(request.checkpoint), named}) {
     std::error_code failure;
     const bool is_same = std::filesystem::equivalent(input, request.to, failure);
     const bool holds_it =
@@ -168,7 +167,7 @@ void refuse_own_input(const ReshardRequest& request) {
       throw UserError(ExitCode::config,
                       format_message("{}: is where {} is read from (a step is never replaced by "
                                      "another cut of it); name another folder",
-                                     request.to, request.from));
+                                     request.to, request.checkpoint));
     }
   }
 }
@@ -209,7 +208,7 @@ bool can_be_of_one_run(const io::Checkpoint& one, const io::Checkpoint& other,
 /// Steps of two runs in one folder would be taken for those of one, and the newest for its model.
 /// Runs may have the same run file and other data or first weights: a step that both have tells.
 /// Collective.
-void refuse_steps_of_another_run(const ReshardRequest& request, const io::Checkpoint& checkpoint,
+void refuse_steps_of_another_run(const Request& request, const io::Checkpoint& checkpoint,
                                  comm::Communicator& world) {
   const auto there = io::find_newest_valid(request.to, world);
   if (!there) {
@@ -239,14 +238,14 @@ void refuse_steps_of_another_run(const ReshardRequest& request, const io::Checkp
                        request.to, there->step(),
                        ours.empty() ? format_message("there is none in {} to compare it with",
                                                      checkpoint.path().parent_path().string())
-                                    : "with other numbers than that of " + request.from,
+                                    : "with other numbers than that of " + request.checkpoint,
                        checkpoint.step()));
   }
 }
 
 }  // namespace
 
-ExitCode reshard(const ReshardRequest& request) {
+ExitCode reshard(const Request& request) {
   with_ranks([&](comm::Communicator& world) {
     comm::run_on_root(world, [&] {
       refuse_own_input(request);
@@ -254,7 +253,7 @@ ExitCode reshard(const ReshardRequest& request) {
     });
     const bool is_shown = world.rank() == 0 && !request.dry_run;
     program::Progress progress(is_shown ? request.progress : "none", "resharded");
-    const io::Checkpoint checkpoint = train::open_named_checkpoint(request.from, world);
+    const io::Checkpoint checkpoint = train::open_named_checkpoint(request.checkpoint, world);
     const train::TargetMesh target = target_of(checkpoint, request.mesh);
     refuse_other_tensors(checkpoint, target.layouts);
     refuse_steps_of_another_run(request, checkpoint, world);

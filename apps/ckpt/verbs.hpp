@@ -17,123 +17,78 @@
 #include <string>
 #include <vector>
 
-namespace CLI {
-class App;
-}
 namespace fourfold::program {
 class Progress;
 }
 
 namespace fourfold::ckpt {
 
-/// Of --memory, per process.
-inline constexpr std::int64_t default_memory_bytes = std::int64_t{256} << 20;
-
-struct InfoRequest {
-  std::string path;  ///< as train::checkpoints_named() takes it, like all that name a checkpoint
+/// What a command line asks for: a verb reads what its own options set. Names of checkpoints are as
+/// train::checkpoints_named() takes them.
+struct Request {
+  std::string checkpoint;
+  std::vector<std::string> checkpoints;                 ///< of verify
+  std::string to;                                       ///< folder or file to write
+  std::int64_t memory_bytes = std::int64_t{256} << 20;  ///< per process
+  bool dry_run = false;
+  bool json = false;
+  std::string progress = "auto";
+  // info
   bool tensors = false;
   bool run_file = false;
-  bool json = false;
-};
-void describe_info(CLI::App& verb, InfoRequest& request);
-ExitCode info(const InfoRequest& request);
-
-struct VerifyRequest {
-  std::vector<std::string> paths;
+  // verify
   bool deep = false;
-  bool json = false;
-  std::string progress = "auto";
-};
-void describe_verify(CLI::App& verb, VerifyRequest& request);
-ExitCode verify(const VerifyRequest& request);
-
-struct DiffRequest {
-  std::string a;
-  std::string b;
+  // repair-index
+  bool trust_payloads = false;
+  // diff, with `checkpoint`
+  std::string other_checkpoint;
   bool digests_only = false;
   std::int64_t largest = 3;
-  std::int64_t memory_bytes = default_memory_bytes;
-  bool json = false;
-  std::string progress = "auto";
-};
-void describe_diff(CLI::App& verb, DiffRequest& request);
-ExitCode diff(const DiffRequest& request);
-
-struct ReshardRequest {
-  std::string from;
-  std::string to;    ///< a folder of steps
+  // reshard
   std::string mesh;  ///< "tp=2,pp=1,dp=8"
   std::string files = "rank";
-  std::int64_t memory_bytes = default_memory_bytes;
-  bool dry_run = false;
-  bool json = false;
-  std::string progress = "auto";
-};
-/// Runs on all ranks that a launcher started, or alone.
-void describe_reshard(CLI::App& verb, ReshardRequest& request);
-ExitCode reshard(const ReshardRequest& request);
-
-struct GcRequest {
-  std::string directory;
+  // gc
   io::Retention keep;
   bool set_aside = false;  ///< remove damaged steps that were set aside too
-  bool dry_run = false;
-  bool json = false;
-  std::string progress = "auto";
-};
-void describe_gc(CLI::App& verb, GcRequest& request);
-ExitCode gc(const GcRequest& request);
-
-struct RepairIndexRequest {
-  std::string folder;
-  bool trust_payloads = false;
-  bool dry_run = false;
-  bool json = false;
-  std::string progress = "auto";
-};
-void describe_repair_index(CLI::App& verb, RepairIndexRequest& request);
-ExitCode repair_index(const RepairIndexRequest& request);
-
-struct MergeRequest {
-  std::string from;
-  std::string file;
-  std::int64_t memory_bytes = default_memory_bytes;
-  bool dry_run = false;
-  bool json = false;
-  std::string progress = "auto";
-};
-void describe_merge(CLI::App& verb, MergeRequest& request);
-ExitCode merge(const MergeRequest& request);
-
-struct ExportRequest {
+  // export and import
   std::string format;
-  std::string from;
-  std::string to;
+  std::string tokenizer;  ///< empty: the run's or the folder's; of export also "none"
+  std::string foreign;    ///< to import
   std::string dtype = "f32";
   std::uint64_t shard_bytes = 5'000'000'000;
   std::int64_t vocab_multiple = 0;
-  std::string tokenizer;  ///< of hf; empty: the run's; "none": none
   bool allow_mixed_tokenizers = false;
-  std::int64_t memory_bytes = default_memory_bytes;
-  bool dry_run = false;
-  std::string progress = "auto";
-};
-void describe_export(CLI::App& verb, ExportRequest& request);
-ExitCode export_model(const ExportRequest& request);
-
-struct ImportRequest {
-  std::string format;
-  std::string from;
-  std::string to;
   std::int64_t vocab = 0;
   std::int64_t context = 0;
-  std::string tokenizer;
-  std::int64_t memory_bytes = default_memory_bytes;
-  bool dry_run = false;
-  std::string progress = "auto";
 };
-void describe_import(CLI::App& verb, ImportRequest& request);
-ExitCode import_model(const ImportRequest& request);
+
+// Of each verb its options, and what it does.
+void describe_info(CLI::App& verb, Request& request);
+ExitCode info(const Request& request);
+void describe_verify(CLI::App& verb, Request& request);
+ExitCode verify(const Request& request);
+void describe_diff(CLI::App& verb, Request& request);
+ExitCode diff(const Request& request);
+/// Runs on all ranks that a launcher started, or alone.
+void describe_reshard(CLI::App& verb, Request& request);
+ExitCode reshard(const Request& request);
+void describe_gc(CLI::App& verb, Request& request);
+ExitCode gc(const Request& request);
+void describe_repair_index(CLI::App& verb, Request& request);
+ExitCode repair_index(const Request& request);
+void describe_merge(CLI::App& verb, Request& request);
+ExitCode merge(const Request& request);
+void describe_export(CLI::App& verb, Request& request);
+ExitCode export_model(const Request& request);
+void describe_import(CLI::App& verb, Request& request);
+ExitCode import_model(const Request& request);
+
+/// --memory: "256M", "2G", or a number of MiB; at least `least_mib`.
+void add_memory_option(CLI::App& verb, std::int64_t& bytes, std::int64_t least_mib,
+                       const char* meaning);
+
+/// "1.23 GB/s"; "0 B/s" where no time has passed.
+std::string rate_text(std::int64_t bytes, double seconds);
 
 /// Opens what a user names, by this process alone. @throws as train::open_named_checkpoint
 io::Checkpoint open(const std::string& path);
@@ -185,13 +140,5 @@ std::string steps_json(const std::filesystem::path& folder,
 std::string verified_json(const std::vector<Verified>& steps);
 std::string repair_json(const io::RepairReport& report, bool dry_run);
 std::string diff_json(const io::CheckpointDifferences& differences);
-
-}  // namespace fourfold::ckpt
-
-namespace fourfold::ckpt {
-
-/// --memory: "256M", "2G", or a number of MiB; at least `least_mib`.
-void add_memory_option(CLI::App& verb, std::int64_t& bytes, std::int64_t least_mib,
-                       const char* meaning);
 
 }  // namespace fourfold::ckpt

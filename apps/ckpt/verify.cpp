@@ -78,10 +78,8 @@ void print(const Verified& step, bool deep) {
       program::print("  {}\n", line);
     }
   } else if (deep) {
-    const double rate = step.seconds > 0 ? static_cast<double>(step.bytes) / step.seconds : 0;
-    program::print("{}: intact ({} read, {}/s)\n", step.path.string(),
-                   telemetry::bytes_text(step.bytes),
-                   telemetry::bytes_text(static_cast<std::int64_t>(rate)));
+    program::print("{}: intact ({} read, {})\n", step.path.string(),
+                   telemetry::bytes_text(step.bytes), rate_text(step.bytes, step.seconds));
   } else {
     program::print("{}: manifest, index, names and sizes hold (--deep reads the tensors)\n",
                    step.path.string());
@@ -135,11 +133,11 @@ Verified verify_listed_step(const std::filesystem::path& folder, bool deep,
   return result;
 }
 
-ExitCode verify(const VerifyRequest& request) {
+ExitCode verify(const Request& request) {
   program::Progress progress(request.progress, "verified");
   std::vector<Verified> steps;
   bool damaged = false;
-  for (const auto& [folder, is_listed, defect] : folders_of(request.paths)) {
+  for (const auto& [folder, is_listed, defect] : folders_of(request.checkpoints)) {
     if (!defect.empty()) {
       steps.push_back({.path = folder, .damage = {defect}});
     } else {
