@@ -18,8 +18,8 @@ using fourfold::ExitCode;
 namespace bench = fourfold::bench;
 namespace comm = fourfold::comm;
 
-int line_ranks(const bench::Request& request) {
-  return request.axis ? request.mesh[*request.axis] : static_cast<int>(request.mesh.ranks());
+std::int64_t line_ranks(const bench::Request& request) {
+  return request.axis ? request.mesh[*request.axis] : request.mesh.ranks();
 }
 
 ExitCode measure_threads(const bench::Arguments& arguments) {
@@ -45,9 +45,9 @@ ExitCode measure_processes(const bench::Arguments& arguments, int argc, char** a
   // The least of all machines, so that all ranks come to the same end.
   const std::int64_t own = fourfold::device::available_memory_bytes().value_or(-1);
   const std::int64_t least = comm::all_reduce_scalar(mpi.world(), own, comm::ReduceOp::min);
-  const auto most_on_host = static_cast<int>(
-      comm::all_reduce_scalar(mpi.world(), std::int64_t{mpi.ranks_on_host()}, comm::ReduceOp::max));
-  bench::require_memory(request, line_ranks(request), most_on_host,
+  const std::int64_t on_host = mpi.ranks_on_host();
+  bench::require_memory(request, line_ranks(request),
+                        comm::all_reduce_scalar(mpi.world(), on_host, comm::ReduceOp::max),
                         least < 0 ? std::nullopt : std::optional(least));
   return bench::measure_rank(arguments, request, "mpi", mpi.world());
 }

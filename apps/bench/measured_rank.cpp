@@ -71,22 +71,6 @@ class Files {
   std::optional<io::AtomicFile> svg_;
 };
 
-/// What rank 0 is at, on a terminal only: a line that the next one draws over.
-class Status {
- public:
-  explicit Status(bool shows) : shows_(shows && ::isatty(STDERR_FILENO) != 0) {}
-  void show(const std::string& text) const { draw(text); }
-  void clear() const { draw(""); }
-
- private:
-  void draw(const std::string& text) const {
-    if (shows_) {
-      log::draw_stderr(text);
-    }
-  }
-  bool shows_;
-};
-
 /// Everything that one rank needs; all of it but the files is the same on all.
 struct Session {
   const Arguments& arguments;
@@ -115,7 +99,12 @@ Row measure_row(Session& session, Row row) {
 void measure_sizes(Session& session, exchange::Operation operation, comm::Algorithm algorithm,
                    std::vector<Row>& rows) {
   const bool speaks = session.world.rank() == 0;
-  const Status status(speaks);
+  // What rank 0 is at, on a terminal only: a line that the next one draws over.
+  const auto show = [draws = speaks && ::isatty(STDERR_FILENO) != 0](const std::string& text) {
+    if (draws) {
+      log::draw_stderr(text);
+    }
+  };
   const std::int64_t element_bytes = size_in_bytes(session.request.dtype);
   std::int64_t last_bytes = 0;
   for (const std::int64_t bytes : session.request.sizes_bytes) {
@@ -125,12 +114,11 @@ void measure_sizes(Session& session, exchange::Operation operation, comm::Algori
       continue;  // sizes below one element per part are all the same
     }
     last_bytes = extent.bytes;
-    status.show(fmt::format("measuring {}, {}: {} bytes of up to {}", name(operation),
-                            comm::name(algorithm), extent.bytes,
-                            session.request.sizes_bytes.back()));
+    show(fmt::format("measuring {}, {}: {} bytes of up to {}", name(operation),
+                     comm::name(algorithm), extent.bytes, session.request.sizes_bytes.back()));
     rows.push_back(
         measure_row(session, {.operation = operation, .algorithm = algorithm, .extent = extent}));
-    status.clear();
+    show("");
     if (speaks) {
       program::print_text(table_line(session.setting, rows.back()));
       std::fflush(stdout);

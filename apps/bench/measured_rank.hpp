@@ -21,7 +21,7 @@ ExitCode measure_rank(const Arguments& arguments, const Request& request,
 
 /// @param ranks_on_host  of this machine: they share its memory
 /// @throws UserError (config) when the buffers of the largest size do not fit, naming one that does
-void require_memory(const Request& request, int line_ranks, int ranks_on_host,
+void require_memory(const Request& request, std::int64_t line_ranks, std::int64_t ranks_on_host,
                     std::optional<std::int64_t> available_bytes);
 
 }  // namespace fourfold::bench

@@ -11,9 +11,12 @@
 namespace fourfold::bench {
 namespace {
 
-constexpr double bytes_per_gib = 1024.0 * 1024 * 1024;
+double gib(std::int64_t bytes) {
+  return static_cast<double>(bytes) / (1 << 30);
+}
 
-std::int64_t needed_bytes(const Request& request, std::int64_t size_bytes, int line_ranks) {
+std::int64_t needed_bytes(const Request& request, std::int64_t size_bytes,
+                          std::int64_t line_ranks) {
   const std::int64_t element_bytes = size_in_bytes(request.dtype);
   std::int64_t most = 0;
   for (const exchange::Operation operation : request.operations) {
@@ -26,7 +29,7 @@ std::int64_t needed_bytes(const Request& request, std::int64_t size_bytes, int l
 
 }  // namespace
 
-void require_memory(const Request& request, int line_ranks, int ranks_on_host,
+void require_memory(const Request& request, std::int64_t line_ranks, std::int64_t ranks_on_host,
                     std::optional<std::int64_t> available_bytes) {
   // The transport needs some as well.
   const auto fits = [&](std::int64_t size_bytes) {
@@ -39,14 +42,13 @@ void require_memory(const Request& request, int line_ranks, int ranks_on_host,
   }
   const auto fitting =
       std::ranges::find_if(request.sizes_bytes.rbegin(), request.sizes_bytes.rend(), fits);
-  const double need_gib =
-      static_cast<double>(needed_bytes(request, largest, line_ranks)) / bytes_per_gib;
   throw UserError(
       ExitCode::config,
       format_message(
           "buffers for {} bytes do not fit ({} ranks on this machine need {:.1f} GiB each, "
           "and it has {:.1f} GiB left); use {}fewer ranks",
-          largest, ranks_on_host, need_gib, static_cast<double>(*available_bytes) / bytes_per_gib,
+          largest, ranks_on_host, gib(needed_bytes(request, largest, line_ranks)),
+          gib(*available_bytes),
           fitting == request.sizes_bytes.rend() ? std::string()
                                                 : format_message("--max-bytes {}, or ", *fitting)));
 }

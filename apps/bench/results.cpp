@@ -33,7 +33,7 @@ std::optional<double> micro(std::optional<double> seconds) {
 }  // namespace
 
 std::optional<double> Row::library_bus_gb_s(int ranks) const {
-  return library_call_s ? std::optional(static_cast<double>(extent.bytes) / *library_call_s / 1e9 *
+  return library_call_s ? std::optional(exchange::algorithm_gb_s(extent, *library_call_s) *
                                         bus_factor(operation, ranks))
                         : std::nullopt;
 }

@@ -31,7 +31,7 @@ struct Row {
   std::int64_t wrong = 0;  ///< elements, of all ranks
   std::optional<double> library_call_s = {};
 
-  double algorithm_gb_s() const { return static_cast<double>(extent.bytes) / call_s / 1e9; }
+  double algorithm_gb_s() const { return exchange::algorithm_gb_s(extent, call_s); }
   double bus_gb_s(int ranks) const { return algorithm_gb_s() * bus_factor(operation, ranks); }
   std::optional<double> library_bus_gb_s(int ranks) const;
   /// The library's time over ours.

@@ -14,8 +14,8 @@ namespace {
 constexpr std::int64_t period = 509;
 
 /// Element i of rank r before the call: -254 .. 254.
-std::int64_t value(int rank, std::int64_t i) {
-  return (i + std::int64_t{101} * rank) % period - period / 2;
+std::int64_t value(std::int64_t rank, std::int64_t i) {
+  return (i + 101 * rank) % period - period / 2;
 }
 
 template <class T>
@@ -109,26 +109,23 @@ std::int64_t CollectiveBenchmark::wrong_elements_typed() {
   const std::int64_t count = extent_.count;
   const std::span<T> input(
       operation_ == Operation::all_reduce ? recv_.as<T>() : send_.as<T>(),
-      static_cast<std::size_t>(operation_ == Operation::all_reduce ? extent_.recv_elements
-                                                                   : extent_.send_elements));
+      operation_ == Operation::all_reduce ? extent_.recv_elements : extent_.send_elements);
   for (std::int64_t i = 0; i < std::ssize(input); ++i) {
     input[i] = number<T>(value(rank, i));
   }
   run();
-  const std::span<const T> output(recv_.as<T>(), static_cast<std::size_t>(extent_.recv_elements));
+  const std::span<const T> output(recv_.as<T>(), extent_.recv_elements);
   const auto sum_at = [table = sums(line_->size())](std::int64_t i) { return table[i % period]; };
   switch (operation_) {
     case Operation::all_reduce:
       return count_wrong(output, sum_at);
     case Operation::all_gather:
-      return count_wrong(
-          output, [&](std::int64_t i) { return value(static_cast<int>(i / count), i % count); });
+      return count_wrong(output, [&](std::int64_t i) { return value(i / count, i % count); });
     case Operation::reduce_scatter:
       return count_wrong(output, [&](std::int64_t i) { return sum_at(rank * count + i); });
     case Operation::all_to_all:
-      return count_wrong(output, [&](std::int64_t i) {
-        return value(static_cast<int>(i / count), rank * count + i % count);
-      });
+      return count_wrong(
+          output, [&](std::int64_t i) { return value(i / count, rank * count + i % count); });
     case Operation::send_recv:
       break;
   }

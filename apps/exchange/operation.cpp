@@ -47,7 +47,8 @@ comm::Algorithm way_of(Operation operation, comm::Algorithm algorithm) noexcept 
   return own_way ? algorithm : comm::Algorithm::direct;
 }
 
-Extent extent_of(Operation operation, std::int64_t bytes, std::int64_t element_bytes, int ranks) {
+Extent extent_of(Operation operation, std::int64_t bytes, std::int64_t element_bytes,
+                 std::int64_t ranks) {
   const std::int64_t parts = has_parts(operation) ? ranks : 1;
   Extent extent;
   extent.count = std::max<std::int64_t>(1, bytes / (element_bytes * parts));
@@ -62,6 +63,10 @@ Extent extent_of(Operation operation, std::int64_t bytes, std::int64_t element_b
 
 std::int64_t buffer_bytes(const Extent& extent, std::int64_t element_bytes) noexcept {
   return (extent.send_elements + extent.recv_elements) * element_bytes;
+}
+
+double algorithm_gb_s(const Extent& extent, double call_s) noexcept {
+  return static_cast<double>(extent.bytes) / call_s / 1e9;
 }
 
 double bus_factor(Operation operation, int ranks) noexcept {

@@ -38,12 +38,16 @@ struct Extent {
   std::int64_t recv_elements = 0;  ///< all_reduce works in place: it has only this buffer
 };
 /// The largest of at most `bytes`, but of one element per part at least.
-Extent extent_of(Operation operation, std::int64_t bytes, std::int64_t element_bytes, int ranks);
+Extent extent_of(Operation operation, std::int64_t bytes, std::int64_t element_bytes,
+                 std::int64_t ranks);
 
 /// What a rank's buffers take together.
 std::int64_t buffer_bytes(const Extent& extent, std::int64_t element_bytes) noexcept;
 
-/// Bus bandwidth is algorithm bandwidth (bytes over time) times this: what each rank's link has to
+/// Algorithm bandwidth of one call: bytes over time, in GB/s.
+double algorithm_gb_s(const Extent& extent, double call_s) noexcept;
+
+/// Bus bandwidth is algorithm bandwidth times this: what each rank's link has to
 /// carry whatever the algorithm, as in nccl-tests.
 double bus_factor(Operation operation, int ranks) noexcept;
 
