@@ -35,19 +35,15 @@ EXAMPLES
 }  // namespace
 
 void describe(CLI::App& command, Arguments& arguments) {
-  const auto repeatable = [](CLI::Option* option, const char* type) {
-    option->type_name(type)->allow_extra_args(false)->multi_option_policy(
-        CLI::MultiOptionPolicy::TakeAll);
-  };
   command.add_option("RUN_FILE", arguments.run_file,
                      "The run file (TOML) of the run that is to come; may be left out");
-  repeatable(command.add_option("--set", arguments.overrides,
-                                "Override a key of the run file; may be given several times"),
-             "KEY=VALUE");
-  repeatable(command.add_option("--dir", arguments.directories,
-                                "Look at this directory too: one that all nodes share; may be "
-                                "given several times"),
-             "DIR");
+  program::add_repeatable_option(command, "--set", arguments.overrides,
+                                 "Override a key of the run file; may be given several times",
+                                 "KEY=VALUE");
+  program::add_repeatable_option(command, "--dir", arguments.directories,
+                                 "Look at this directory too: one that all nodes share; may be "
+                                 "given several times",
+                                 "DIR");
   command
       .add_option("--seconds", arguments.seconds,
                   "Time for all of it, about; with less, figures are of fewer and shorter "

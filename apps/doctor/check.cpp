@@ -6,7 +6,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <map>
 #include <set>
@@ -18,11 +17,11 @@ namespace {
 
 /// Digits as numbers.
 bool comes_before(std::string_view a, std::string_view b) {
-  const auto is_digit = [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; };
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   while (!a.empty() && !b.empty()) {
     if (is_digit(a.front()) && is_digit(b.front())) {
       const auto digits = [&](std::string_view text) {
-        return static_cast<std::size_t>(std::ranges::find_if_not(text, is_digit) - text.begin());
+        return std::ranges::find_if_not(text, is_digit) - text.begin();
       };
       const auto significant = [](std::string_view number) {
         number.remove_prefix(std::min(number.find_first_not_of('0'), number.size()));
@@ -123,6 +122,20 @@ std::string first_of(std::span<const std::string> items, std::size_t most) {
   return fmt::format("{} and {} more", fmt::join(items.first(most), ", "), items.size() - most);
 }
 
+std::string first_of(std::span<const int> ranks, std::size_t most) {
+  return first_of(each(ranks, [](int rank) { return std::to_string(rank); }), most);
+}
+
+std::string counted(std::size_t count, std::string_view thing) {
+  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
+}
+
+void add_once(std::vector<std::string>& names, const std::string& name) {
+  if (std::ranges::find(names, name) == names.end()) {
+    names.push_back(name);
+  }
+}
+
 double median(std::vector<double> values) {
   if (values.empty()) {
     return 0;
@@ -137,11 +150,8 @@ std::vector<std::size_t> slow_ones(std::span<const double> rates) {
   if (rates.size() < 2) {
     return slow;
   }
-  std::vector<double> numbers;
-  numbers.reserve(rates.size());
-  for (const double rate : rates) {
-    numbers.push_back(std::isfinite(rate) && rate > 0 ? rate : 0);
-  }
+  const std::vector<double> numbers =
+      each(rates, [](double rate) { return std::isfinite(rate) && rate > 0 ? rate : 0; });
   const double usual = median(numbers);
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     if (numbers[i] <= 0 || numbers[i] < outlier_share * usual) {

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <ranges>
 #include <span>
 #include <string>
 #include <string_view>
@@ -62,6 +63,21 @@ std::vector<std::string> node_names(std::span<const std::string> hosts,
 
 /// "0, 3, 7 and 12 more": of a long list the first ones.
 std::string first_of(std::span<const std::string> items, std::size_t most = 6);
+/// The same of the numbers of ranks.
+std::string first_of(std::span<const int> ranks, std::size_t most = 6);
+
+/// "1 rank", "3 ranks".
+std::string counted(std::size_t count, std::string_view thing);
+
+/// Appends a name that is not there yet.
+void add_once(std::vector<std::string>& names, const std::string& name);
+
+/// What `of` makes of each item, in their order; `of` may be a member.
+template <class Items, class Of>
+auto each(const Items& items, Of of) {
+  const auto made = items | std::views::transform(of);
+  return std::vector(made.begin(), made.end());
+}
 
 /// What is slower than this share of the median stands out.
 inline constexpr double outlier_share = 0.8;

@@ -52,16 +52,19 @@ void attempt(DirectoryFacts& facts, const Work& work) {
 
 void probe(DirectoryFacts& facts, int nodes, double seconds) {
   attempt(facts, [&] {
-    const auto share = most_together_bytes / static_cast<std::uint64_t>(nodes);
-    const io::DirectoryProbe probe =
-        io::probe_directory(facts.probed, std::min(most_bytes, share), seconds);
+    const io::DirectoryProbe probe = io::probe_directory(
+        facts.probed, std::min(most_bytes, most_together_bytes / nodes), seconds);
     facts.has_links = probe.has_links;
     facts.bytes = probe.bytes;
     facts.write_s = probe.write_s;
     facts.read_s = probe.read_s;
     const io::DirectoryRoom room = io::room_of(facts.probed);
-    facts.free_bytes = room.free_bytes ? static_cast<std::int64_t>(*room.free_bytes) : -1;
-    facts.free_files = room.free_files ? static_cast<std::int64_t>(*room.free_files) : -1;
+    if (room.free_bytes) {
+      facts.free_bytes = *room.free_bytes;
+    }
+    if (room.free_files) {
+      facts.free_files = *room.free_files;
+    }
   });
 }
 

@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 
 namespace fourfold::doctor {
 namespace {
@@ -27,7 +26,8 @@ struct Examined {
   std::span<const DirectoryFacts> facts;
   std::vector<std::string> nodes;  ///< of the facts
 
-  std::vector<std::size_t> where(const std::function<bool(const DirectoryFacts&)>& holds) const {
+  template <class Holds>
+  std::vector<std::size_t> where(const Holds& holds) const {
     std::vector<std::size_t> found;
     for (std::size_t i = 0; i < facts.size(); ++i) {
       if (holds(facts[i])) {
@@ -37,12 +37,7 @@ struct Examined {
     return found;
   }
   std::vector<std::string> names(std::span<const std::size_t> indices) const {
-    std::vector<std::string> result;
-    result.reserve(indices.size());
-    for (const std::size_t i : indices) {
-      result.push_back(nodes[i]);
-    }
-    return result;
+    return each(indices, [&](std::size_t i) { return nodes[i]; });
   }
 };
 
@@ -120,13 +115,17 @@ void check_room(const Examined& examined, Check& check) {
   }
 }
 
+double mb_per_s(const DirectoryFacts& facts, double DirectoryFacts::*seconds) {
+  return static_cast<double>(facts.bytes) / 1e6 / (facts.*seconds);
+}
+
 /// Of those that wrote, or read.
 std::vector<double> rates_of(std::span<const DirectoryFacts> facts,
                              double DirectoryFacts::*seconds) {
   std::vector<double> rates;
   for (const DirectoryFacts& each : facts) {
     if (each.problem.empty() && each.*seconds > 0) {
-      rates.push_back(static_cast<double>(each.bytes) / 1e6 / (each.*seconds));
+      rates.push_back(mb_per_s(each, seconds));
     }
   }
   return rates;
@@ -139,7 +138,7 @@ void check_speed(const Examined& examined, Check& check) {
   const double usual = median(rates_of(examined.facts, figure));
   const auto slow = examined.where([&](const DirectoryFacts& f) {
     return f.problem.empty() && f.bytes >= timed_bytes && f.*figure > 0 &&
-           static_cast<double>(f.bytes) / 1e6 / (f.*figure) < slow_disk_share * usual;
+           mb_per_s(f, figure) < slow_disk_share * usual;
   });
   if (!slow.empty()) {
     check.warn(
@@ -176,18 +175,14 @@ std::string summary_of(const Examined& examined) {
 }  // namespace
 
 std::optional<std::vector<std::size_t>> strangers(std::span<const DirectoryFacts> facts) {
-  const auto outside = [&](bool DirectoryFacts::*sees) {
+  for (bool DirectoryFacts::*const sees :
+       {&DirectoryFacts::sees_first, &DirectoryFacts::sees_second}) {
     std::vector<std::size_t> others;
     for (std::size_t i = 0; i < facts.size(); ++i) {
       if (!(facts[i].*sees)) {
         others.push_back(i);
       }
     }
-    return others;
-  };
-  for (bool DirectoryFacts::*const witness :
-       {&DirectoryFacts::sees_first, &DirectoryFacts::sees_second}) {
-    std::vector<std::size_t> others = outside(witness);
     if (2 * others.size() < facts.size()) {
       return others;
     }
@@ -199,11 +194,9 @@ Check directory_check(const Ranks& ranks, const Directory& directory,
                       std::span<const DirectoryFacts> facts) {
   Check check(directory.key);
   const bool is_alone = directory.use == Directory::Use::first_rank;
-  Examined examined{
-      .directory = directory, .facts = is_alone ? facts.first(1) : facts, .nodes = {}};
-  for (const int rank : ranks.first_ranks()) {
-    examined.nodes.push_back(ranks.nodes[rank]);
-  }
+  const Examined examined{.directory = directory,
+                          .facts = is_alone ? facts.first(1) : facts,
+                          .nodes = ranks.distinct_nodes()};
   check.say(summary_of(examined));
   check_problems(examined, check);
   if (check.status() != Status::fail) {

@@ -64,8 +64,7 @@ class HealthCheck {
 
   /// Whether there is time for another look of about `seconds`. Collective.
   bool has_time(double seconds) {
-    const bool own = steady_time_s() - start_s_ + seconds < 0.7 * arguments_.seconds;
-    return comm::all_reduce_scalar(world_, std::int64_t{own}, comm::ReduceOp::min) == 1;
+    return holds_on_all(world_, steady_time_s() - start_s_ + seconds < 0.7 * arguments_.seconds);
   }
 
   /// Whether what ranks tell each other below is of one make. Says which are not.
@@ -88,26 +87,24 @@ class HealthCheck {
 
   void gather_facts() {
     tell(fmt::format("looking around on {} rank(s)", world_.size()));
-    const auto on_node = static_cast<int>(
-        comm::all_reduce_scalar(world_, std::int64_t{mpi_.ranks_on_host()}, comm::ReduceOp::max));
-    found_.needs = needs_of(arguments_, world_.rank(), world_.size(), on_node);
+    const std::int64_t here = mpi_.ranks_on_host();
+    found_.needs = needs_of(arguments_, world_.rank(), world_.size(),
+                            comm::all_reduce_scalar(world_, here, comm::ReduceOp::max));
     RankFacts own = own_facts([](const char* name) { return std::getenv(name); });
     own.gpu = device::has_own_memory ? device::device_facts().bus_id : "";
     own.rank = world_.rank();
     own.host = mpi_.host();
     own.needed_bytes = found_.needs.rank_bytes;
     const std::vector<std::string> hosts = comm::all_gather_text(world_, own.host);
-    const auto first = static_cast<int>(std::ranges::find(hosts, own.host) - hosts.begin());
+    int first = 0;  // rank of this host
+    while (hosts[first] != own.host) {
+      ++first;
+    }
     const auto node = world_.split(first, world_.rank(), "node");
     own.shares_memory = node->size() == 1 ||
                         !comm::attempt([&] { node->use(comm::Algorithm::shared); }).has_value();
     found_.ranks.facts = gather(world_, own);
-    std::vector<std::string> slurm;
-    slurm.reserve(found_.ranks.facts.size());
-    for (const RankFacts& facts : found_.ranks.facts) {
-      slurm.push_back(facts.slurm_node);
-    }
-    found_.ranks.nodes = node_names(hosts, slurm);
+    found_.ranks.nodes = node_names(hosts, each(found_.ranks.facts, &RankFacts::slurm_node));
   }
 
   void measure_speeds() {
@@ -168,13 +165,9 @@ class HealthCheck {
         constexpr std::chrono::seconds for_a_driver_that_hangs{15};
         return program::output_of(command, {.time = for_a_driver_that_hangs});
       }));
-      std::vector<std::string> hosts;
-      std::vector<std::string> machines;
-      for (const int rank : firsts) {
-        hosts.push_back(found_.ranks.facts[rank].host);
-        machines.push_back(found_.ranks.facts[rank].machine);
-      }
-      found_.clocks = measure_clocks(hosts, machines, *leaders);
+      const auto facts = each(firsts, [&](int rank) { return found_.ranks.facts[rank]; });
+      found_.clocks =
+          measure_clocks(each(facts, &RankFacts::host), each(facts, &RankFacts::machine), *leaders);
     }
     if (firsts.size() > 1) {
       tell("network from node to node");

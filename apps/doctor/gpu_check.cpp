@@ -17,7 +17,7 @@ namespace fourfold::doctor {
 namespace {
 
 /// More is somebody else's: a process that a job has left behind.
-constexpr double most_used_share = 0.2;
+constexpr std::int64_t most_used_percent = 20;
 
 struct Node {
   std::string name;
@@ -79,8 +79,7 @@ void check_gpu(const std::string& node, const GpuFacts& gpu, Check& check) {
                                  "node out, and have cooling and power looked at",
                                  which, gpu.temperature_c, fmt::join(gpu.slowed_by, ", ")));
   }
-  if (gpu.total_mib > 0 &&
-      static_cast<double>(gpu.used_mib) > most_used_share * static_cast<double>(gpu.total_mib)) {
+  if (gpu.total_mib > 0 && 100 * gpu.used_mib > most_used_percent * gpu.total_mib) {
     check.warn(
         fmt::format("{} of {} MiB of {} are in use (a process of another job, or one left "
                     "after); see `nvidia-smi` there",
@@ -152,7 +151,7 @@ std::string summary_of(const std::vector<Node>& nodes, std::size_t usual, bool o
   const auto with_gpus =
       std::ranges::count_if(nodes, [](const Node& node) { return !node.gpus->gpus.empty(); });
   std::string text = usual == 0 ? fmt::format("{} of {} nodes have GPUs", with_gpus, nodes.size())
-                                : fmt::format("{} GPU{} on a node", usual, usual == 1 ? "" : "s");
+                                : counted(usual, "GPU") + " on a node";
   text += fmt::format(" ({}), at most {} C", name, hottest->temperature_c);
   if (usual > 1) {
     text += apart.empty() ? ", all reach each other" : ", not all reach each other";
@@ -164,10 +163,10 @@ std::string summary_of(const std::vector<Node>& nodes, std::size_t usual, bool o
 
 Check devices_check(const Ranks& ranks, std::span<const NodeGpus> nodes_gpus, bool on_gpus) {
   Check check("devices");
-  const std::vector<int> firsts = ranks.first_ranks();
+  const std::vector<std::string> names = ranks.distinct_nodes();
   std::vector<Node> nodes;
   for (std::size_t i = 0; i < nodes_gpus.size(); ++i) {
-    nodes.push_back({ranks.nodes[firsts[i]], &nodes_gpus[i]});
+    nodes.push_back({names[i], &nodes_gpus[i]});
   }
   if (on_gpus) {
     check_ranks(ranks, check);

@@ -149,7 +149,7 @@ NodeGpus query_gpus(const Ask& ask) {
   }
   for (const Row& row : rows_of(output->text, columns.size())) {
     if (row[0].starts_with("GPU-")) {
-      node.gpus.push_back({.index = static_cast<int>(number_in(row[1])),
+      node.gpus.push_back({.index = number_in(row[1]),
                            .uuid = row[0],
                            .name = row[2],
                            .driver = row[3],

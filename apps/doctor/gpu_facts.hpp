@@ -18,7 +18,7 @@ namespace fourfold::doctor {
 
 /// What the driver knows of one GPU. -1: it does not say.
 struct GpuFacts {
-  int index = -1;  ///< as nvidia-smi counts
+  std::int64_t index = -1;  ///< as nvidia-smi counts
   std::string uuid;
   std::string name;
   std::string driver;
@@ -46,7 +46,7 @@ NodeGpus query_gpus(const std::function<std::optional<program::CommandOutput>(
                         const std::vector<std::string>& command)>& output_of);
 
 /// The GPUs of the nodes against what is sound, and against each other's. A pure function.
-/// @param nodes    by node, in the order of ranks.first_ranks()
+/// @param nodes    by node, in the order of ranks.distinct_nodes()
 /// @param on_gpus  whether ranks of this build compute on them
 Check devices_check(const Ranks& ranks, std::span<const NodeGpus> nodes, bool on_gpus);
 

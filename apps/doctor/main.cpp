@@ -46,9 +46,8 @@ ExitCode examine(const Arguments& arguments, int argc, char** argv) {
     fourfold::program::print_text(arguments.json ? to_json(found) + "\n" : report(found));
     std::fflush(stdout);
   }
-  const auto code = static_cast<int>(doctor::verdict(found.checks));  // of rank 0 alone
-  return static_cast<ExitCode>(
-      comm::all_reduce_scalar(mpi.world(), std::int64_t{code}, comm::ReduceOp::max));
+  const std::int64_t code = static_cast<int>(doctor::verdict(found.checks));  // of rank 0 alone
+  return static_cast<ExitCode>(comm::all_reduce_scalar(mpi.world(), code, comm::ReduceOp::max));
 }
 
 }  // namespace

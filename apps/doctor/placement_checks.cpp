@@ -27,7 +27,7 @@ struct Oversubscription {
   std::vector<int> ranks;
   std::set<int> cores;
   int threads = 0;
-  bool fits() const { return threads <= static_cast<int>(cores.size()); }
+  bool fits() const { return threads <= std::ssize(cores); }
 };
 
 /// Of each set of cores that some rank has: the ranks that have no other (Hall's condition, for the
@@ -59,15 +59,10 @@ std::vector<Oversubscription> oversubscriptions_of(const Ranks& ranks, const Mac
 }
 
 std::string oversubscription_text(const Oversubscription& group, const Machine& machine) {
-  std::vector<std::string> ranks;
-  ranks.reserve(group.ranks.size());
-  for (const int rank : group.ranks) {
-    ranks.push_back(std::to_string(rank));
-  }
-  return fmt::format("{} {} on {} compute{} with {} thread{} on {} core{}",
-                     ranks.size() == 1 ? "rank" : "ranks", first_of(ranks), machine.str(),
-                     ranks.size() == 1 ? "s" : "", group.threads, group.threads == 1 ? "" : "s",
-                     group.cores.size(), group.cores.size() == 1 ? "" : "s");
+  return fmt::format("{} {} on {} {} with {} on {}", group.ranks.size() == 1 ? "rank" : "ranks",
+                     first_of(group.ranks), machine.str(),
+                     group.ranks.size() == 1 ? "computes" : "compute",
+                     counted(group.threads, "thread"), counted(group.cores.size(), "core"));
 }
 
 /// Those that do not fit, but for what only contains such a one.
@@ -88,19 +83,14 @@ std::vector<Oversubscription> too_many(const Ranks& ranks, const Machine& machin
 void compare(const Ranks& ranks, const char* what, std::string RankFacts::*value, Check& check) {
   std::map<std::string, std::vector<std::string>> nodes_of;
   for (std::size_t rank = 0; rank < ranks.facts.size(); ++rank) {
-    std::vector<std::string>& nodes = nodes_of[ranks.facts[rank].*value];
-    if (std::ranges::find(nodes, ranks.nodes[rank]) == nodes.end()) {
-      nodes.push_back(ranks.nodes[rank]);
-    }
+    add_once(nodes_of[ranks.facts[rank].*value], ranks.nodes[rank]);
   }
   if (nodes_of.size() <= 1) {
     return;
   }
-  std::vector<std::string> texts;
-  texts.reserve(nodes_of.size());
-  for (const auto& [version, nodes] : nodes_of) {
-    texts.push_back(fmt::format("{} on {}", version, first_of(nodes, 3)));
-  }
+  const std::vector<std::string> texts = each(nodes_of, [](const auto& version) {
+    return fmt::format("{} on {}", version.first, first_of(version.second, 3));
+  });
   check.fail(
       format_message("{} differs: {} (ranks of one run must be alike); load the same modules "
                      "on all nodes, and install anew where they differ",
@@ -127,19 +117,23 @@ bool Ranks::are_uneven() const {
   return counts.size() > 1;
 }
 
-std::string Ranks::rank_text(int rank) const {
-  return fmt::format("rank {} on {}", rank, nodes[rank]);
+std::string Ranks::rank_text(const RankFacts& of) const {
+  return fmt::format("rank {} on {}", of.rank, nodes[of.rank]);
 }
 
 std::vector<int> Ranks::first_ranks() const {
   std::set<std::string> seen;
   std::vector<int> firsts;
-  for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
+  for (int rank = 0; rank < std::ssize(nodes); ++rank) {
     if (seen.insert(nodes[rank]).second) {
-      firsts.push_back(static_cast<int>(rank));
+      firsts.push_back(rank);
     }
   }
   return firsts;
+}
+
+std::vector<std::string> Ranks::distinct_nodes() const {
+  return each(first_ranks(), [&](int rank) { return nodes[rank]; });
 }
 
 Check launch_check(const Ranks& ranks) {
@@ -147,9 +141,8 @@ Check launch_check(const Ranks& ranks) {
   const auto counts = ranks_by_node(ranks);
   const auto by_count = [](const auto& a, const auto& b) { return a.second < b.second; };
   const auto [least, most] = std::minmax_element(counts.begin(), counts.end(), by_count);
-  const auto size = static_cast<int>(ranks.facts.size());
-  check.say(fmt::format("{} rank{} on {} node{}", size, size == 1 ? "" : "s", counts.size(),
-                        counts.size() == 1 ? "" : "s"));
+  const auto size = std::ssize(ranks.facts);
+  check.say(fmt::format("{} on {}", counted(size, "rank"), counted(counts.size(), "node")));
   if (counts.size() > 1) {
     check.say(fmt::format("{}, {} on each", check.summary(),
                           least->second == most->second
@@ -193,7 +186,7 @@ Check mesh_check(const Ranks& ranks, const std::optional<comm::MeshShape>& mesh,
     return check;
   }
   std::vector<std::string> spread;  // lines of tp that are not on one node
-  for (int first = 0; first < static_cast<int>(mesh->ranks()); first += mesh->tp) {
+  for (int first = 0; first < mesh->ranks(); first += mesh->tp) {
     const auto begin = ranks.nodes.begin() + first;
     if (!std::all_of(begin, begin + mesh->tp, [&](const auto& node) { return node == *begin; })) {
       spread.push_back(fmt::format("{}-{}", first, first + mesh->tp - 1));
@@ -232,10 +225,10 @@ Check cores_check(const Ranks& ranks) {
     fewest = std::min(fewest, cores_in(facts.cores).size());
     threads = std::max(threads, facts.threads);
   }
-  check.say(fewest == 0 ? fmt::format("{} thread(s) per rank; cores are not known", threads)
-                        : fmt::format("{} thread{} per rank, {} core{} allowed{}", threads,
-                                      threads == 1 ? "" : "s", fewest, fewest == 1 ? "" : "s",
-                                      ranks.facts.size() > 1 ? " at least" : ""));
+  check.say(fewest == 0
+                ? fmt::format("{} thread(s) per rank; cores are not known", threads)
+                : fmt::format("{} per rank, {} allowed{}", counted(threads, "thread"),
+                              counted(fewest, "core"), ranks.facts.size() > 1 ? " at least" : ""));
   std::vector<std::string> oversubscribed;
   for (const Machine& machine : machines_of(ranks.facts, ranks.nodes)) {
     for (const Oversubscription& group : too_many(ranks, machine)) {

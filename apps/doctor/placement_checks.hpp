@@ -27,9 +27,11 @@ struct Ranks {
   /// Not the same number of ranks on every node.
   bool are_uneven() const;
   /// "rank 3 on node1"
-  std::string rank_text(int rank) const;
+  std::string rank_text(const RankFacts& of) const;
   /// Of each node the first rank, ascending.
   std::vector<int> first_ranks() const;
+  /// Each node once, in the order of first_ranks(): of that order are all lists by node.
+  std::vector<std::string> distinct_nodes() const;
 };
 
 /// The launcher's number of ranks against MPI's, and how many are on each node.

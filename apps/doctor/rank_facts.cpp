@@ -57,11 +57,13 @@ std::string chosen_in(const std::string& path) {
              : line.substr(begin + 1, end - begin - 1);
 }
 
-std::int64_t limit_of(int resource) {
+/// @param resource  of the type that the system's headers give it
+std::int64_t limit_of(auto resource) {
   rlimit limit{};
-  const bool has = ::getrlimit(static_cast<__rlimit_resource_t>(resource), &limit) == 0 &&
-                   limit.rlim_cur != RLIM_INFINITY;
-  return has ? static_cast<std::int64_t>(limit.rlim_cur) : -1;
+  if (::getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
+    return -1;
+  }
+  return limit.rlim_cur;
 }
 
 }  // namespace
@@ -84,9 +86,8 @@ RankFacts own_facts(const std::function<const char*(const char* name)>& environm
   facts.address_bytes = limit_of(RLIMIT_AS);
   std::error_code ignored;
   facts.has_shm = std::filesystem::is_directory("/dev/shm", ignored);
-  if (facts.has_shm) {
-    const auto free = io::room_of("/dev/shm").free_bytes;
-    facts.shm_free_bytes = free ? static_cast<std::int64_t>(*free) : -1;
+  if (const auto free = io::room_of("/dev/shm").free_bytes; facts.has_shm && free) {
+    facts.shm_free_bytes = *free;
   }
   facts.has_rdma = std::filesystem::exists("/dev/infiniband", ignored);
   facts.version = build_name();
@@ -124,16 +125,22 @@ std::vector<Machine> machines_of(const std::vector<RankFacts>& facts,
                                  const std::vector<std::string>& nodes) {
   std::vector<Machine> machines;
   std::map<std::string, std::size_t> index;
-  for (std::size_t rank = 0; rank < facts.size(); ++rank) {
-    const std::string& key = facts[rank].machine.empty() ? nodes[rank] : facts[rank].machine;
+  for (int rank = 0; rank < std::ssize(facts); ++rank) {
+    const RankFacts& own = facts[rank];
+    const std::string& key = own.machine.empty() ? nodes[rank] : own.machine;
     const auto found = index.try_emplace(key, machines.size()).first;
     if (found->second == machines.size()) {
       machines.emplace_back();
     }
     Machine& machine = machines[found->second];
-    machine.ranks.push_back(static_cast<int>(rank));
-    if (std::ranges::find(machine.nodes, nodes[rank]) == machine.nodes.end()) {
-      machine.nodes.push_back(nodes[rank]);
+    machine.ranks.push_back(rank);
+    add_once(machine.nodes, nodes[rank]);
+    machine.total_bytes = own.memory_bytes;
+    machine.needed_bytes += own.needed_bytes;
+    if (own.available_bytes >= 0) {
+      machine.available_bytes = machine.available_bytes < 0
+                                    ? own.available_bytes
+                                    : std::min(machine.available_bytes, own.available_bytes);
     }
   }
   return machines;

@@ -44,10 +44,13 @@ RankFacts own_facts(const std::function<const char*(const char* name)>& environm
 /// "0-3,8" as 0, 1, 2, 3, 8. What is no list has none.
 std::vector<int> cores_in(const std::string& list);
 
-/// Those that share a machine: hosts may be several where one machine plays them.
+/// Ranks that share a machine: hosts may be several where one machine plays them.
 struct Machine {
   std::vector<std::string> nodes;  ///< each once
   std::vector<int> ranks;
+  std::int64_t total_bytes = -1;      ///< of memory; -1: not known
+  std::int64_t available_bytes = -1;  ///< the least that any of its ranks sees
+  std::int64_t needed_bytes = 0;      ///< by all its ranks
 
   std::string str() const;  ///< "node3"
 };

@@ -57,21 +57,13 @@ std::vector<ClockFacts> measure_clocks(const std::vector<std::string>& hosts,
 Check clock_check(const Ranks& ranks, std::span<const ClockFacts> facts);
 Check names_check(const Ranks& ranks, std::span<const ClockFacts> facts);
 
-std::string to_text(const RankFacts& record);
-std::string to_text(const RankSpeed& record);
-std::string to_text(const std::vector<LineSpeed>& record);
-std::string to_text(const std::vector<LinkSpeed>& record);
-std::string to_text(const std::vector<DirectoryFacts>& record);
-std::string to_text(const ClockFacts& record);
-std::string to_text(const NodeGpus& record);
-
-void from_text(const std::string& text, RankFacts& record);
-void from_text(const std::string& text, RankSpeed& record);
-void from_text(const std::string& text, std::vector<LineSpeed>& record);
-void from_text(const std::string& text, std::vector<LinkSpeed>& record);
-void from_text(const std::string& text, std::vector<DirectoryFacts>& record);
-void from_text(const std::string& text, ClockFacts& record);
-void from_text(const std::string& text, NodeGpus& record);
+/// A record as text and back: of RankFacts, RankSpeed, ClockFacts, NodeGpus, and of lists of
+/// LineSpeed, LinkSpeed and DirectoryFacts.
+template <class Record>
+std::string to_text(const Record& record);
+/// @throws UserError (config): a rank that runs another version has other records
+template <class Record>
+void from_text(const std::string& text, Record& record);
 
 /// Every rank's record on all of them, in rank order. Collective.
 template <class Record>
@@ -81,6 +73,12 @@ std::vector<Record> gather(comm::Communicator& communicator, const Record& own) 
     from_text(text, all.emplace_back());
   }
   return all;
+}
+
+/// Whether something holds on all ranks. Collective.
+inline bool holds_on_all(comm::Communicator& communicator, bool here) {
+  const std::int64_t own = here;
+  return comm::all_reduce_scalar(communicator, own, comm::ReduceOp::min) == 1;
 }
 
 }  // namespace fourfold::doctor

@@ -28,15 +28,13 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GpuFacts, index, uuid, name, driver, temperat
                                    slowed_by)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(NodeGpus, has_driver, problem, gpus, apart)
 
-namespace {
-
-std::string dump(const nlohmann::json& object) {
-  return json_text(object);
+template <class Record>
+std::string to_text(const Record& record) {
+  return json_text(nlohmann::json(record));
 }
 
-/// @throws UserError (config): a rank that runs another version has other records
 template <class Record>
-void parse(const std::string& text, Record& record) {
+void from_text(const std::string& text, Record& record) {
   record = read_json(
       json_if_any<nlohmann::json>(text),
       [](const nlohmann::json& json) { return json.get<Record>(); },
@@ -48,50 +46,20 @@ void parse(const std::string& text, Record& record) {
       });
 }
 
-}  // namespace
+template std::string to_text(const RankFacts&);
+template std::string to_text(const RankSpeed&);
+template std::string to_text(const std::vector<LineSpeed>&);
+template std::string to_text(const std::vector<LinkSpeed>&);
+template std::string to_text(const std::vector<DirectoryFacts>&);
+template std::string to_text(const ClockFacts&);
+template std::string to_text(const NodeGpus&);
 
-std::string to_text(const RankFacts& record) {
-  return dump(record);
-}
-std::string to_text(const RankSpeed& record) {
-  return dump(record);
-}
-std::string to_text(const std::vector<LineSpeed>& record) {
-  return dump(record);
-}
-std::string to_text(const std::vector<LinkSpeed>& record) {
-  return dump(record);
-}
-std::string to_text(const std::vector<DirectoryFacts>& record) {
-  return dump(record);
-}
-std::string to_text(const ClockFacts& record) {
-  return dump(record);
-}
-std::string to_text(const NodeGpus& record) {
-  return dump(record);
-}
-
-void from_text(const std::string& text, RankFacts& record) {
-  parse(text, record);
-}
-void from_text(const std::string& text, RankSpeed& record) {
-  parse(text, record);
-}
-void from_text(const std::string& text, std::vector<LineSpeed>& record) {
-  parse(text, record);
-}
-void from_text(const std::string& text, std::vector<LinkSpeed>& record) {
-  parse(text, record);
-}
-void from_text(const std::string& text, std::vector<DirectoryFacts>& record) {
-  parse(text, record);
-}
-void from_text(const std::string& text, ClockFacts& record) {
-  parse(text, record);
-}
-void from_text(const std::string& text, NodeGpus& record) {
-  parse(text, record);
-}
+template void from_text(const std::string&, RankFacts&);
+template void from_text(const std::string&, RankSpeed&);
+template void from_text(const std::string&, std::vector<LineSpeed>&);
+template void from_text(const std::string&, std::vector<LinkSpeed>&);
+template void from_text(const std::string&, std::vector<DirectoryFacts>&);
+template void from_text(const std::string&, ClockFacts&);
+template void from_text(const std::string&, NodeGpus&);
 
 }  // namespace fourfold::doctor

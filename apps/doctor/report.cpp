@@ -28,10 +28,10 @@ std::string report(const Examination& examination) {
   const auto count = [&](Status status) {
     return std::ranges::count(examination.checks, status, &Check::status);
   };
-  text += fmt::format("\n{} checks in {:.1f} s: {} ok, {} warning{}, {} failed; exit code {}\n",
+  text += fmt::format("\n{} checks in {:.1f} s: {} ok, {}, {} failed; exit code {}\n",
                       examination.checks.size(), examination.seconds, count(Status::ok),
-                      count(Status::warning), count(Status::warning) == 1 ? "" : "s",
-                      count(Status::fail), static_cast<int>(verdict(examination.checks)));
+                      counted(count(Status::warning), "warning"), count(Status::fail),
+                      static_cast<int>(verdict(examination.checks)));
   const std::vector<std::string> exclude = exclude_list(examination.checks);
   return text + (exclude.empty()
                      ? std::string("exclude:\n")

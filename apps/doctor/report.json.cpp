@@ -74,11 +74,11 @@ Json gpus_of(const NodeGpus& node) {
 }
 
 Json nodes_of(const Examination& examination) {
-  const std::vector<int> firsts = examination.ranks.first_ranks();
-  const std::vector<double> links = best_link_of_nodes(examination.links, firsts.size());
+  const std::vector<std::string> nodes = examination.ranks.distinct_nodes();
+  const std::vector<double> links = best_link_of_nodes(examination.links, nodes.size());
   Json array = Json::array();
-  for (std::size_t i = 0; i < firsts.size(); ++i) {
-    array.push_back({{"node", examination.ranks.nodes[firsts[i]]},
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    array.push_back({{"node", nodes[i]},
                      {"clock_offset_s", examination.clocks[i].offset_s},
                      {"best_link_gb_s", links[i]},
                      {"gpus", gpus_of(examination.gpus[i])}});
@@ -87,17 +87,17 @@ Json nodes_of(const Examination& examination) {
 }
 
 Json directories_of(const Examination& examination) {
-  const std::vector<int> firsts = examination.ranks.first_ranks();
+  const std::vector<std::string> names = examination.ranks.distinct_nodes();
   Json array = Json::array();
   for (std::size_t i = 0; i < examination.directories.size(); ++i) {
     const Directory& directory = examination.needs.directories[i];
     Json nodes = Json::array();
-    for (std::size_t node = 0; node < firsts.size(); ++node) {
+    for (std::size_t node = 0; node < names.size(); ++node) {
       const DirectoryFacts& facts = examination.directories[i][node];
       if (directory.use == Directory::Use::first_rank && node > 0) {
         break;
       }
-      nodes.push_back({{"node", examination.ranks.nodes[firsts[node]]},
+      nodes.push_back({{"node", names[node]},
                        {"probed", facts.probed},
                        {"problem", facts.problem},
                        {"bytes", facts.bytes},
@@ -128,7 +128,7 @@ std::string to_json(const Examination& examination) {
       {"version", build_facts().version},
       {"seconds", examination.seconds},
       {"mesh", examination.needs.mesh ? Json(examination.needs.mesh->str()) : Json(nullptr)},
-      {"exit_code", static_cast<int>(verdict(examination.checks))},
+      {"exit_code", verdict(examination.checks)},
       {"exclude", exclude_list(examination.checks)},
       {"checks", checks_of(examination)},
       {"ranks", ranks_of(examination)},

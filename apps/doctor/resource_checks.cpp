@@ -14,7 +14,7 @@ namespace fourfold::doctor {
 namespace {
 
 /// A run takes a little more than its plan: kernels' scratch, the transport, the program itself.
-constexpr double usable_share = 0.9;
+constexpr std::int64_t usable_percent = 90;
 /// MPI libraries keep messages between ranks of a node in /dev/shm.
 constexpr std::int64_t shm_bytes_per_rank = std::int64_t{16} << 20;
 /// Beside one connection per rank: data, checkpoints, libraries.
@@ -22,73 +22,46 @@ constexpr std::int64_t spare_files = 256;
 
 using telemetry::bytes_text;
 
-struct MachineMemory {
-  std::int64_t total_bytes = -1;
-  std::int64_t available_bytes = -1;  ///< the least that any of its ranks sees
-  std::int64_t needed_bytes = 0;      ///< of all its ranks
-};
-
-MachineMemory memory_of(const Ranks& ranks, const Machine& machine) {
-  MachineMemory memory;
-  for (const int rank : machine.ranks) {
-    const RankFacts& facts = ranks.facts[rank];
-    memory.total_bytes = facts.memory_bytes;
-    if (facts.available_bytes >= 0) {
-      memory.available_bytes = memory.available_bytes < 0
-                                   ? facts.available_bytes
-                                   : std::min(memory.available_bytes, facts.available_bytes);
-    }
-    memory.needed_bytes += facts.needed_bytes;
-  }
-  return memory;
-}
-
 /// Machines with less memory than the others: one that has lost a module.
-void compare_totals(const std::vector<Machine>& machines, const std::vector<MachineMemory>& memory,
-                    Check& check) {
-  std::vector<double> totals;
-  for (const MachineMemory& each : memory) {
-    if (each.total_bytes < 0) {
-      return;
-    }
-    totals.push_back(static_cast<double>(each.total_bytes));
+void compare_totals(const std::vector<Machine>& machines, Check& check) {
+  if (std::ranges::any_of(machines, [](const Machine& one) { return one.total_bytes < 0; })) {
+    return;
   }
+  const std::vector<double> totals =
+      each(machines, [](const Machine& one) { return static_cast<double>(one.total_bytes); });
   for (const std::size_t i : slow_ones(totals)) {
     check.fail_nodes(machines[i].nodes,
                      fmt::format("{} has {} where half of the nodes have {} or more (a module may "
                                  "have failed); leave it out, unless it is of another kind",
-                                 machines[i].str(), bytes_text(memory[i].total_bytes),
+                                 machines[i].str(), bytes_text(machines[i].total_bytes),
                                  bytes_text(static_cast<std::int64_t>(median(totals)))));
   }
 }
 
 /// Where others have room for as many ranks, the node is at fault; else the run is too large.
-void compare_with_needs(const std::vector<Machine>& machines,
-                        const std::vector<MachineMemory>& memory, Check& check) {
-  std::size_t too_small = 0;
-  for (const MachineMemory& each : memory) {
-    too_small += each.available_bytes >= 0 && each.needed_bytes > each.available_bytes ? 1U : 0U;
-  }
-  for (std::size_t i = 0; i < machines.size(); ++i) {
-    const MachineMemory& each = memory[i];
-    if (each.available_bytes < 0) {
+void compare_with_needs(const std::vector<Machine>& machines, Check& check) {
+  const auto is_too_small = [](const Machine& one) {
+    return one.available_bytes >= 0 && one.needed_bytes > one.available_bytes;
+  };
+  const auto too_small = std::ranges::count_if(machines, is_too_small);
+  for (const Machine& machine : machines) {
+    if (machine.available_bytes < 0) {
       continue;
     }
     const std::string figures = fmt::format(
-        "the {} rank(s) on {} need {}, and {} is free there", machines[i].ranks.size(),
-        machines[i].str(), bytes_text(each.needed_bytes), bytes_text(each.available_bytes));
-    if (each.needed_bytes > each.available_bytes && 2 * too_small < machines.size()) {
-      check.fail_nodes(machines[i].nodes,
+        "the {} rank(s) on {} need {}, and {} is free there", machine.ranks.size(), machine.str(),
+        bytes_text(machine.needed_bytes), bytes_text(machine.available_bytes));
+    if (is_too_small(machine) && 2 * too_small < std::ssize(machines)) {
+      check.fail_nodes(machine.nodes,
                        figures +
                            " (other nodes have room for theirs); leave it out, or see what "
                            "else runs there");
-    } else if (each.needed_bytes > each.available_bytes) {
+    } else if (is_too_small(machine)) {
       check.fail(figures +
                  " (the run is too large for it); use more nodes, a higher mesh.zero or "
                  "mesh.tp, or train.recompute; `fourfold plan` tells what each takes");
       return;
-    } else if (static_cast<double>(each.needed_bytes) >
-               usable_share * static_cast<double>(each.available_bytes)) {
+    } else if (100 * machine.needed_bytes > usable_percent * machine.available_bytes) {
       check.warn(figures +
                  " (little is left for the transport and the page cache); use a smaller "
                  "train.micro_batch or more nodes");
@@ -98,36 +71,34 @@ void compare_with_needs(const std::vector<Machine>& machines,
 }
 
 std::vector<std::string> nodes_where(const Ranks& ranks, bool (*holds)(const RankFacts&)) {
-  std::set<std::string> seen;
   std::vector<std::string> nodes;
   for (std::size_t rank = 0; rank < ranks.facts.size(); ++rank) {
-    if (holds(ranks.facts[rank]) && seen.insert(ranks.nodes[rank]).second) {
-      nodes.push_back(ranks.nodes[rank]);
+    if (holds(ranks.facts[rank])) {
+      add_once(nodes, ranks.nodes[rank]);
     }
   }
   return nodes;
 }
 
 void check_shell_limits(const Ranks& ranks, Check& check) {
-  const std::int64_t wanted = static_cast<std::int64_t>(ranks.facts.size()) + spare_files;
+  const std::int64_t wanted = std::ssize(ranks.facts) + spare_files;
   for (const RankFacts& facts : ranks.facts) {
     if (facts.open_files >= 0 && facts.open_files < wanted) {
       check.warn(fmt::format(
           "{} may open {} files (hang detection and some transports have a connection for each "
           "of {} ranks, besides data and checkpoints); raise it: `ulimit -n {}` before sbatch, "
           "which hands it on, or the limits of slurmd",
-          ranks.rank_text(facts.rank), facts.open_files, ranks.facts.size(),
+          ranks.rank_text(facts), facts.open_files, ranks.facts.size(),
           std::max<std::int64_t>(4096, wanted)));
       break;
     }
   }
   for (const RankFacts& facts : ranks.facts) {
     if (facts.address_bytes >= 0 && facts.address_bytes < 2 * facts.needed_bytes) {
-      check.warn(
-          fmt::format("{} may address {} (ulimit -v; the run needs {}); lift it: `ulimit -v "
-                      "unlimited`",
-                      ranks.rank_text(facts.rank), bytes_text(facts.address_bytes),
-                      bytes_text(facts.needed_bytes)));
+      check.warn(fmt::format(
+          "{} may address {} (ulimit -v; the run needs {}); lift it: `ulimit -v "
+          "unlimited`",
+          ranks.rank_text(facts), bytes_text(facts.address_bytes), bytes_text(facts.needed_bytes)));
       break;
     }
   }
@@ -177,28 +148,20 @@ void check_shared_memory(const Ranks& ranks, Check& check) {
 Check memory_check(const Ranks& ranks) {
   Check check("memory");
   const std::vector<Machine> machines = machines_of(ranks.facts, ranks.nodes);
-  std::vector<MachineMemory> memory;
-  std::size_t tightest = 0;
-  for (const Machine& machine : machines) {
-    memory.push_back(memory_of(ranks, machine));
-    const auto left = [&](std::size_t i) {
-      return memory[i].available_bytes - memory[i].needed_bytes;
-    };
-    tightest = left(memory.size() - 1) < left(tightest) ? memory.size() - 1 : tightest;
-  }
-  const MachineMemory& least = memory[tightest];
+  const Machine& least = *std::ranges::min_element(
+      machines, {}, [](const Machine& one) { return one.available_bytes - one.needed_bytes; });
   if (least.available_bytes < 0) {
     check.say("the system does not tell");
     return check;
   }
   check.say(fmt::format("{} free of {} on {}{}", bytes_text(least.available_bytes),
-                        bytes_text(least.total_bytes), machines[tightest].str(),
-                        least.needed_bytes > 0 ? fmt::format(", whose {} rank(s) need {}",
-                                                             machines[tightest].ranks.size(),
-                                                             bytes_text(least.needed_bytes))
-                                               : std::string()));
-  compare_totals(machines, memory, check);
-  compare_with_needs(machines, memory, check);
+                        bytes_text(least.total_bytes), least.str(),
+                        least.needed_bytes > 0
+                            ? fmt::format(", whose {} rank(s) need {}", least.ranks.size(),
+                                          bytes_text(least.needed_bytes))
+                            : std::string()));
+  compare_totals(machines, check);
+  compare_with_needs(machines, check);
   return check;
 }
 

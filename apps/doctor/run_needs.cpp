@@ -22,18 +22,12 @@ namespace {
 /// Index, manifest and what else lies in a step, with its folder.
 constexpr std::int64_t files_beside_payloads = 8;
 
-/// What a checkpoint of the run takes.
-struct Save {
-  std::int64_t bytes = 0;
-  std::int64_t most_of_rank_bytes = 0;
+/// What the run writes to file systems.
+struct Written {
+  std::int64_t save_bytes = 0;          ///< a checkpoint
+  std::int64_t most_of_rank_bytes = 0;  ///< of it
+  std::int64_t offloaded_bytes = 0;     ///< by this rank
 };
-
-Save save_of(const train::ResolvedRun& run) {
-  const auto layouts = train::state_layouts(run, train::saved_tensors(run));
-  const auto bytes = io::plan_save(layouts, static_cast<int>(run.mesh.ranks())).bytes_of_rank;
-  return {.bytes = std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0}),
-          .most_of_rank_bytes = std::ranges::max(bytes)};
-}
 
 /// Steps that will lie there together at most, less those that do already; the one being written
 /// counts.
@@ -51,21 +45,22 @@ std::int64_t steps_to_come(const runfile::RunConfig& config) {
   return std::max<std::int64_t>(1, kept - there);
 }
 
-Directory checkpoint_directory(const runfile::RunConfig& config, const Save& save, int ranks) {
+Directory checkpoint_directory(const runfile::RunConfig& config, std::int64_t save_bytes,
+                               int ranks) {
   const std::int64_t steps = steps_to_come(config);
   return {.key = "checkpoint.dir",
           .path = config.checkpoint.dir,
           .use = Directory::Use::shared,
-          .least_bytes = config.checkpoint.keep_last > 0 ? steps * save.bytes : save.bytes,
-          .needed_bytes = steps * save.bytes,
+          .least_bytes = config.checkpoint.keep_last > 0 ? steps * save_bytes : save_bytes,
+          .needed_bytes = steps * save_bytes,
           .needed_files =
               steps * (files_beside_payloads + (config.checkpoint.files == "rank" ? ranks : 1))};
 }
 
-std::vector<Directory> directories_of(const runfile::RunConfig& config, const Save& save,
-                                      std::size_t file_bytes, int ranks, int ranks_on_node) {
+std::vector<Directory> directories_of(const runfile::RunConfig& config, const Written& written,
+                                      int ranks, std::int64_t ranks_on_node) {
   std::vector<Directory> directories{
-      checkpoint_directory(config, save, ranks),
+      checkpoint_directory(config, written.save_bytes, ranks),
       {.key = "log.dir", .path = config.log.dir, .use = Directory::Use::first_rank}};
   if (!config.data.train.empty()) {
     directories.push_back({.key = "data.train",
@@ -76,7 +71,7 @@ std::vector<Directory> directories_of(const runfile::RunConfig& config, const Sa
   if (!config.checkpoint.fast_dir.empty()) {
     const std::int64_t copies =
         (config.checkpoint.fast_keep_last + 1) * (config.checkpoint.fast_partner ? 2 : 1);
-    const std::int64_t bytes = copies * save.most_of_rank_bytes * ranks_on_node;
+    const std::int64_t bytes = copies * written.most_of_rank_bytes * ranks_on_node;
     directories.push_back({.key = "checkpoint.fast_dir",
                            .path = config.checkpoint.fast_dir,
                            .use = Directory::Use::node,
@@ -84,7 +79,7 @@ std::vector<Directory> directories_of(const runfile::RunConfig& config, const Sa
                            .needed_bytes = bytes});
   }
   if (config.offload.optimizer == runfile::StateTier::nvme) {
-    const std::int64_t bytes = static_cast<std::int64_t>(file_bytes) * ranks_on_node;
+    const std::int64_t bytes = written.offloaded_bytes * ranks_on_node;
     directories.push_back({.key = "offload.optimizer",
                            .path = config.offload.nvme_directory,
                            .use = Directory::Use::node,
@@ -111,8 +106,8 @@ comm::MeshShape mesh_for(runfile::EffectiveConfig& effective, int ranks) {
 }
 
 /// Whatever does not fit these ranks is thrown, as training would.
-void plan(runfile::EffectiveConfig effective, int rank, int ranks, RunNeeds& needs, Save& save,
-          std::size_t& file_bytes) {
+void plan(runfile::EffectiveConfig effective, int rank, int ranks, RunNeeds& needs,
+          Written& written) {
   const comm::MeshShape mesh = mesh_for(effective, ranks);
   needs.mesh = mesh;
   const train::ResolvedRun run =
@@ -120,23 +115,26 @@ void plan(runfile::EffectiveConfig effective, int rank, int ranks, RunNeeds& nee
   const runfile::RunConfig& config = run.config;
   const bool takes_part = rank < mesh.ranks();
   const train::RankPlan plan = train::plan_rank(run, takes_part ? rank : 0);
-  save = save_of(run);
+  const auto layouts = train::state_layouts(run, train::saved_tensors(run));
+  const auto bytes = io::plan_save(layouts, static_cast<int>(mesh.ranks())).bytes_of_rank;
+  written.save_bytes = std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0});
+  written.most_of_rank_bytes = std::ranges::max(bytes);
   if (!takes_part) {
     return;
   }
-  file_bytes = plan.file_bytes;
+  written.offloaded_bytes = plan.file_bytes;
   const std::size_t beside = plan.host_bytes + plan.image_bytes + plan.process_bytes;
   needs.rank_bytes = device::has_own_memory ? beside
                                             : std::accumulate(plan.memory_bytes.begin(),
                                                               plan.memory_bytes.end(), beside);
   if (config.checkpoint.async) {
-    needs.rank_bytes += config.checkpoint.async_copies * save.most_of_rank_bytes;
+    needs.rank_bytes += config.checkpoint.async_copies * written.most_of_rank_bytes;
   }
 }
 
 }  // namespace
 
-RunNeeds needs_of(const Arguments& arguments, int rank, int ranks, int ranks_on_node) {
+RunNeeds needs_of(const Arguments& arguments, int rank, int ranks, std::int64_t ranks_on_node) {
   RunNeeds needs;
   if (!arguments.run_file.empty()) {
     const runfile::EffectiveConfig effective =
@@ -144,14 +142,12 @@ RunNeeds needs_of(const Arguments& arguments, int rank, int ranks, int ranks_on_
     runfile::log_remarks(effective);
     needs.precision = effective.config.train.precision;
     needs.algorithm = effective.config.mesh.host_collectives;
-    Save save;
-    std::size_t file_bytes = 0;
-    if (const auto failure =
-            comm::attempt([&] { plan(effective, rank, ranks, needs, save, file_bytes); })) {
+    Written written;
+    if (const auto failure = comm::attempt([&] { plan(effective, rank, ranks, needs, written); })) {
       needs.mesh.reset();
       needs.problem = runfile::located(failure->message, effective.origins);
     }
-    needs.directories = directories_of(effective.config, save, file_bytes, ranks, ranks_on_node);
+    needs.directories = directories_of(effective.config, written, ranks, ranks_on_node);
   }
   for (const std::string& directory : arguments.directories) {
     needs.directories.push_back({.key = "--dir", .path = directory});

@@ -29,8 +29,8 @@ struct RunNeeds {
 
 /// Local; reads the run file, logs its warnings and notes on rank 0, and plans this rank as
 /// training will set it up.
-/// @param ranks_on_node  the most there are on any
+/// @param ranks_on_node  the most that there are on any
 /// @throws UserError (config) for a run file that no run would take
-RunNeeds needs_of(const Arguments& arguments, int rank, int ranks, int ranks_on_node);
+RunNeeds needs_of(const Arguments& arguments, int rank, int ranks, std::int64_t ranks_on_node);
 
 }  // namespace fourfold::doctor

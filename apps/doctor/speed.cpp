@@ -9,19 +9,21 @@
 #include <fourfold/kernels/matmul.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <ctime>
 
 namespace fourfold::doctor {
 namespace {
 
-constexpr std::int64_t side = 512;  ///< of the matrices: 3 MiB of f32, and 0.27 GFLOP a product
+constexpr int side = 512;  ///< of the matrices: 3 MiB of f32, and 0.27 GFLOP a product
 /// Of an array of the triad; the three are larger than a core's share of any cache.
-constexpr std::int64_t triad_elements = std::int64_t{8} << 20;
+constexpr int triad_elements = 8 << 20;
 
 double cpu_s() {
   timespec time{};
   ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+  const auto exact = std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+  return std::chrono::duration<double>(exact).count();
 }
 
 /// Calls per second in a window that begins on all ranks together.
@@ -52,13 +54,13 @@ RankSpeed measure_speed(DType dtype, double window_s, comm::Communicator& world)
     const double start_cpu_s = cpu_s();
     const double rate = rate_of([&] { kernels::linear(x, w, {}, y, {}); }, window_s, world);
     speed.cores_had = (cpu_s() - start_cpu_s) / (steady_time_s() - start_s);
-    speed.products_gflops = rate * 2e-9 * static_cast<double>(side * side * side);
+    speed.products_gflops = rate * 2e-9 * (side * side * side);
   }
   const device::Tensor a(DType::f32, {triad_elements});
   const device::Tensor b(DType::f32, {triad_elements});
   const device::Tensor c(DType::f32, {triad_elements});
   const double rate = rate_of([&] { kernels::add_scaled(b, 3, c, a, {}); }, window_s, world);
-  speed.triad_gb_s = rate * 3e-9 * static_cast<double>(triad_elements * sizeof(float));
+  speed.triad_gb_s = rate * 3e-9 * (triad_elements * 4);
   return speed;
 }
 

@@ -23,15 +23,6 @@ constexpr Figure products{&RankSpeed::products_gflops, "GFLOP/s",
 constexpr Figure triad{&RankSpeed::triad_gb_s, "GB/s",
                        "its memory is slow: a module has failed, or ranks share a socket's"};
 
-std::vector<double> values_of(std::span<const RankSpeed> speeds, double RankSpeed::*value) {
-  std::vector<double> values;
-  values.reserve(speeds.size());
-  for (const RankSpeed& speed : speeds) {
-    values.push_back(speed.*value);
-  }
-  return values;
-}
-
 std::string reason_of(const RankSpeed& speed, double usual_cores, const Figure& figure) {
   return speed.cores_had < outlier_share * usual_cores
              ? fmt::format(
@@ -43,27 +34,28 @@ std::string reason_of(const RankSpeed& speed, double usual_cores, const Figure& 
 Check evaluate(std::string name, const Ranks& ranks, std::span<const RankSpeed> speeds,
                const Figure& figure, const std::string& of) {
   Check check(std::move(name));
-  const std::vector<double> values = values_of(speeds, figure.value);
-  const auto slowest = static_cast<int>(std::ranges::min_element(values) - values.begin());
+  const std::vector<double> values = each(speeds, figure.value);
+  const auto slowest = std::ranges::min_element(values) - values.begin();
   const double usual = median(values);
   check.say(fmt::format("{:.1f} {} per rank{}", usual, figure.unit, of));
   if (values.size() > 1) {
     check.say(fmt::format("{} (median); slowest {} with {:.1f}", check.summary(),
-                          ranks.rank_text(slowest), values[slowest]));
+                          ranks.rank_text(ranks.facts[slowest]), values[slowest]));
   }
   const std::set<int> oversubscribed = ranks.oversubscribed();
   const bool all_are = oversubscribed.size() == speeds.size();
-  const double usual_cores = median(values_of(speeds, &RankSpeed::cores_had));
+  const double usual_cores = median(each(speeds, &RankSpeed::cores_had));
   std::map<std::string, std::size_t> slowest_of_node;
   for (const std::size_t rank : slow_ones(values)) {
     const auto found = slowest_of_node.try_emplace(ranks.nodes[rank], rank).first;
     found->second = values[rank] < values[found->second] ? rank : found->second;
   }
   for (const auto& [node, rank] : slowest_of_node) {
-    const std::string finding = fmt::format(
-        "{} has {:.1f} {}, the median {:.1f} ({})", ranks.rank_text(static_cast<int>(rank)),
-        values[rank], figure.unit, usual, reason_of(speeds[rank], usual_cores, figure));
-    if (!all_are && oversubscribed.contains(static_cast<int>(rank))) {
+    const RankFacts& facts = ranks.facts[rank];
+    const std::string finding =
+        fmt::format("{} has {:.1f} {}, the median {:.1f} ({})", ranks.rank_text(facts),
+                    values[rank], figure.unit, usual, reason_of(speeds[rank], usual_cores, figure));
+    if (!all_are && oversubscribed.contains(facts.rank)) {
       check.warn(finding + " that is its binding: see the row \"cores\"");
     } else if (ranks.are_uneven()) {
       check.warn(finding + " start as many ranks on each node to compare them fairly");
@@ -83,8 +75,8 @@ RankSpeed better_of(const RankSpeed& a, const RankSpeed& b) {
 }
 
 bool has_slow_ones(std::span<const RankSpeed> speeds) {
-  return !slow_ones(values_of(speeds, products.value)).empty() ||
-         !slow_ones(values_of(speeds, triad.value)).empty();
+  return !slow_ones(each(speeds, products.value)).empty() ||
+         !slow_ones(each(speeds, triad.value)).empty();
 }
 
 Check products_check(const Ranks& ranks, std::span<const RankSpeed> speeds, DType dtype) {

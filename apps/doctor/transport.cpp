@@ -29,25 +29,23 @@ int calls_of(std::int64_t bytes) {
   return bytes < latency_bytes ? small_calls : large_calls;
 }
 constexpr int most_distances = 6;
-constexpr std::int64_t link_elements = std::int64_t{1} << 20;
+constexpr int link_elements = 1 << 20;
 
-struct Sized {
-  exchange::Extent extent;
-  double call_s = 0;
-  std::int64_t wrong = 0;
-};
-
-/// All lines at the same time; each takes its own.
-Sized measure_size(exchange::Operation operation, std::int64_t bytes, comm::Communicator& line,
-                   comm::Communicator& world) {
-  Sized sized{.extent = exchange::extent_of(operation, bytes, 4, line.size())};
-  exchange::CollectiveBenchmark collective_benchmark(operation, sized.extent, DType::f32, line);
-  sized.wrong =
+/// One size on all lines at the same time; each takes its own. @return seconds of a call
+double measure_size(exchange::Operation operation, std::int64_t bytes, comm::Communicator& line,
+                    comm::Communicator& world, LineSpeed& speed) {
+  const exchange::Extent extent = exchange::extent_of(operation, bytes, 4, line.size());
+  exchange::CollectiveBenchmark collective_benchmark(operation, extent, DType::f32, line);
+  speed.wrong_elements +=
       comm::all_reduce_scalar(line, collective_benchmark.wrong_elements(), comm::ReduceOp::sum);
   world.barrier();
   const exchange::Pace pace{.warmup = 2, .iterations = calls_of(bytes)};
-  sized.call_s = exchange::measure(collective_benchmark, nullptr, line, pace).call_s;
-  return sized;
+  const double call_s = exchange::measure(collective_benchmark, nullptr, line, pace).call_s;
+  speed.latency_s = speed.bytes == 0 ? call_s : speed.latency_s;
+  speed.bytes = extent.bytes;
+  speed.bus_gb_s =
+      exchange::algorithm_gb_s(extent, call_s) * exchange::bus_factor(operation, line.size());
+  return call_s;
 }
 
 LineSpeed measure_line(const std::string& axis, comm::Communicator& line, comm::Communicator& world,
@@ -57,30 +55,32 @@ LineSpeed measure_line(const std::string& axis, comm::Communicator& line, comm::
   LineSpeed speed{.axis = axis, .ranks = {}};
   const double end_s = steady_time_s() + seconds;
   for (std::int64_t bytes = 4; bytes <= largest_bytes; bytes *= growth) {
-    const Sized sized = measure_size(operation, bytes, line, world);
-    if (speed.bytes == 0) {
-      speed.latency_s = sized.call_s;
-    }
-    speed.bytes = sized.extent.bytes;
-    speed.bus_gb_s = static_cast<double>(sized.extent.bytes) / sized.call_s / 1e9 *
-                     exchange::bus_factor(operation, line.size());
-    speed.wrong_elements += sized.wrong;
+    const double call_s = measure_size(operation, bytes, line, world, speed);
     // All lines go on or none does: the slowest decides. Time grows with the size when it is large.
-    const double next_call_s = sized.call_s * (bytes < latency_bytes ? 2 : growth);
+    const double next_call_s = call_s * (bytes < latency_bytes ? 2 : growth);
     const bool has_time = steady_time_s() + rounds * calls_of(bytes * growth) * next_call_s < end_s;
-    if (comm::all_reduce_scalar(world, std::int64_t{has_time}, comm::ReduceOp::min) == 0) {
+    if (!holds_on_all(world, has_time)) {
       break;
     }
   }
   return speed;
 }
 
+/// The lists of all ranks, one after the other.
+template <class Record>
+std::vector<Record> joined(const std::vector<std::vector<Record>>& lists) {
+  const auto records = lists | std::views::join;
+  return {records.begin(), records.end()};
+}
+
 }  // namespace
 
 std::vector<LineSpeed> measure_lines(comm::Mesh& mesh, bool is_world, double seconds) {
   std::vector<LineSpeed> own;
-  const auto measured = static_cast<double>(std::ranges::count_if(
-      comm::all_axes, [&](comm::Axis axis) { return mesh.shape()[axis] > 1; }));
+  int measured = 0;
+  for (const comm::Axis axis : comm::all_axes) {
+    measured += mesh.shape()[axis] > 1 ? 1 : 0;
+  }
   for (const comm::Axis axis : comm::all_axes | std::views::reverse) {
     comm::Communicator& line = mesh.axis(axis);
     if (line.size() == 1) {
@@ -96,10 +96,7 @@ std::vector<LineSpeed> measure_lines(comm::Mesh& mesh, bool is_world, double sec
       own.push_back(std::move(speed));
     }
   }
-  std::vector<LineSpeed> all;
-  for (std::vector<LineSpeed>& lines : gather(mesh.world(), own)) {
-    std::ranges::move(lines, std::back_inserter(all));
-  }
+  std::vector<LineSpeed> all = joined(gather(mesh.world(), own));
   std::ranges::stable_sort(all, {}, &LineSpeed::axis);
   return all;
 }
@@ -123,24 +120,14 @@ std::vector<LinkSpeed> measure_links(comm::Communicator& leaders, double seconds
     comm::Work received = leaders.recv(in, from, 0, {});
     comm::Work sent = leaders.send(out, to, 0, {});
     received.wait({});
-    const double rate = static_cast<double>(link_elements) * 4e-9 / (steady_time_s() - start_s);
+    const double rate = link_elements * 4e-9 / (steady_time_s() - start_s);
     sent.wait({});
     LinkSpeed& link = best.try_emplace(from, LinkSpeed{from, leaders.rank(), 0}).first->second;
     link.gb_s = std::max(link.gb_s, rate);
     const bool goes_on = round + 1 < most_distances || steady_time_s() < end_s;
-    has_time = round + 1 < 3 * most_distances &&
-               comm::all_reduce_scalar(leaders, std::int64_t{goes_on}, comm::ReduceOp::min) == 1;
+    has_time = round + 1 < 3 * most_distances && holds_on_all(leaders, goes_on);
   }
-  std::vector<LinkSpeed> own;
-  own.reserve(best.size());
-  for (const auto& [sender, link] : best) {
-    own.push_back(link);
-  }
-  std::vector<LinkSpeed> all;
-  for (std::vector<LinkSpeed>& links : gather(leaders, own)) {
-    std::ranges::move(links, std::back_inserter(all));
-  }
-  return all;
+  return joined(gather(leaders, each(best, &std::pair<const int, LinkSpeed>::second)));
 }
 
 }  // namespace fourfold::doctor

@@ -23,21 +23,9 @@ constexpr const char* oversubscribed =
 std::vector<std::string> nodes_of(const Ranks& ranks, const LineSpeed& line) {
   std::vector<std::string> nodes;
   for (const int rank : line.ranks) {
-    const std::string& node = ranks.nodes[rank];
-    if (std::ranges::find(nodes, node) == nodes.end()) {
-      nodes.push_back(node);
-    }
+    add_once(nodes, ranks.nodes[rank]);
   }
   return nodes;
-}
-
-std::string ranks_text(const LineSpeed& line) {
-  std::vector<std::string> texts;
-  texts.reserve(line.ranks.size());
-  for (const int rank : line.ranks) {
-    texts.push_back(std::to_string(rank));
-  }
-  return first_of(texts, 4);
 }
 
 std::string speed_text(const LineSpeed& line) {
@@ -50,7 +38,7 @@ void blame(const Ranks& ranks, const LineSpeed& line, double usual_gb_s, Check& 
   const std::vector<std::string> nodes = nodes_of(ranks, line);
   const std::string finding =
       fmt::format("ranks {} on {} reach {}, where {:.2f} GB/s are usual on this axis",
-                  ranks_text(line), first_of(nodes, 4), speed_text(line), usual_gb_s);
+                  first_of(line.ranks, 4), first_of(nodes, 4), speed_text(line), usual_gb_s);
   if (!ranks.oversubscribed().empty()) {
     check.warn(finding + oversubscribed);
   } else if (nodes.size() == 1) {
@@ -100,12 +88,8 @@ std::vector<std::size_t> slow_lines(const Ranks& ranks, std::span<const LineSpee
   }
   std::vector<std::size_t> slow;
   for (const auto& [kind, indices] : alike) {
-    std::vector<double> rates;
-    rates.reserve(indices.size());
-    for (const std::size_t i : indices) {
-      rates.push_back(lines[i].bus_gb_s);
-    }
-    for (const std::size_t i : slow_ones(rates)) {
+    const auto rate = [&](std::size_t i) { return lines[i].bus_gb_s; };
+    for (const std::size_t i : slow_ones(each(indices, rate))) {
       slow.push_back(indices[i]);
     }
   }
@@ -148,16 +132,17 @@ std::vector<Check> transport_checks(const Ranks& ranks, std::span<const LineSpee
     }
     Check& check = checks.emplace_back(fmt::format("transport {}", axis));
     const LineSpeed& slowest = lines[own[std::ranges::min_element(rates) - rates.begin()]];
-    check.say(fmt::format("{} group{} of {}, {} ({} bytes){}", own.size(),
-                          own.size() == 1 ? "" : "s at once", slowest.ranks.size(),
-                          speed_text(slowest), slowest.bytes,
-                          own.size() == 1 ? "" : " in the slowest, ranks " + ranks_text(slowest)));
+    check.say(fmt::format(
+        "{} group{} of {}, {} ({} bytes){}", own.size(), own.size() == 1 ? "" : "s at once",
+        slowest.ranks.size(), speed_text(slowest), slowest.bytes,
+        own.size() == 1 ? "" : " in the slowest, ranks " + first_of(slowest.ranks, 4)));
     for (const std::size_t i : own) {
       if (lines[i].wrong_elements > 0) {
-        check.fail(format_message(
-            "ranks {} got {} wrong elements (the transport or memory damages "
-            "data) have {} looked at, and use no result of theirs",
-            ranks_text(lines[i]), lines[i].wrong_elements, first_of(nodes_of(ranks, lines[i]), 4)));
+        check.fail(
+            format_message("ranks {} got {} wrong elements (the transport or memory damages "
+                           "data) have {} looked at, and use no result of theirs",
+                           first_of(lines[i].ranks, 4), lines[i].wrong_elements,
+                           first_of(nodes_of(ranks, lines[i]), 4)));
       }
       if (std::ranges::count(slow, i) > 0) {
         blame(ranks, lines[i], median(rates), check);
@@ -169,27 +154,26 @@ std::vector<Check> transport_checks(const Ranks& ranks, std::span<const LineSpee
 
 Check network_check(const Ranks& ranks, std::span<const LinkSpeed> links) {
   Check check("network");
-  const std::vector<int> firsts = ranks.first_ranks();
+  const std::vector<std::string> nodes = ranks.distinct_nodes();
   if (links.empty()) {
-    check.say(firsts.size() == 1 ? "one node: nothing is sent" : "not measured");
+    check.say(nodes.size() == 1 ? "one node: nothing is sent" : "not measured");
     return check;
   }
-  const std::vector<double> best = best_link_of_nodes(links, firsts.size());
-  const auto node = [&](std::size_t i) -> const std::string& { return ranks.nodes[firsts[i]]; };
+  const std::vector<double> best = best_link_of_nodes(links, nodes.size());
   const std::size_t worst = std::ranges::min_element(best) - best.begin();
   check.say(
       fmt::format("{:.2f} GB/s from node to node (median of their best); slowest {} with "
                   "{:.2f}",
-                  median(best), node(worst), best[worst]));
+                  median(best), nodes[worst], best[worst]));
   for (const std::size_t i : slow_ones(best)) {
     const std::string finding = fmt::format(
         "{} exchanges at most {:.2f} GB/s with any other, the "
         "median is {:.2f}",
-        node(i), best[i], median(best));
+        nodes[i], best[i], median(best));
     if (!ranks.oversubscribed().empty()) {
       check.warn(finding + oversubscribed);
     } else {
-      check.fail_nodes({node(i)},
+      check.fail_nodes({nodes[i]},
                        finding + " (its adapter or cable); leave it out, and have it looked at");
     }
   }
