@@ -26,11 +26,11 @@ void read_extremes(const io::TokenFile& file, FileFacts& facts) {
   std::vector<std::int32_t> chunk(1 << 16);
   for (std::int64_t first = 0; first < file.tokens(); first += std::ssize(chunk)) {
     const std::size_t count = std::min<std::int64_t>(std::ssize(chunk), file.tokens() - first);
-    file.read(first, std::span(chunk).first(count));
-    const auto [smallest, largest] =
-        std::minmax_element(chunk.begin(), chunk.begin() + static_cast<std::ptrdiff_t>(count));
-    facts.smallest_token = std::min(facts.smallest_token, *smallest);
-    facts.largest_token = std::max(facts.largest_token, *largest);
+    const std::span<std::int32_t> tokens = std::span(chunk).first(count);
+    file.read(first, tokens);
+    const auto [smallest, largest] = std::ranges::minmax(tokens);
+    facts.smallest_token = std::min(facts.smallest_token, smallest);
+    facts.largest_token = std::max(facts.largest_token, largest);
   }
 }
 

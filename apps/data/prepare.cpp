@@ -71,7 +71,7 @@ void prepare(const PrepareRequest& request) {
   }
   program::Progress display(request.progress, "prepared");
   const auto show = [&](const data::PrepareProgress& progress) {
-    display.show(progress.done_bytes, static_cast<std::int64_t>(progress.total_bytes),
+    display.show(progress.done_bytes, progress.total_bytes,
                  fmt::format("{:.1f} Mtoken", static_cast<double>(progress.tokens) / 1e6));
   };
   const auto parts = data::prepare(*tokenizer, options, show);

@@ -28,10 +28,8 @@
 #include <string>
 #include <vector>
 
+namespace fourfold::evaluate {
 namespace {
-
-using fourfold::ExitCode;
-namespace train = fourfold::train;
 
 struct Arguments {
   std::string checkpoint;
@@ -47,51 +45,51 @@ struct Arguments {
 };
 
 void describe(CLI::App& command, Arguments& arguments) {
-  fourfold::program::add_checkpoint_option(command, arguments.checkpoint);
+  program::add_checkpoint_option(command, arguments.checkpoint);
   command.add_option("--data", arguments.data, "Token files, prefixes or patterns")->required();
   command.add_option("--micro-batch", arguments.micro_batch, "Sequences per rank and forward pass")
       ->capture_default_str()
-      ->check(fourfold::program::whole_number(1));
+      ->check(program::whole_number(1));
   command
       .add_option("--samples", arguments.max_samples, "Only the first N sequences; 0: all of them")
       ->capture_default_str()
-      ->check(fourfold::program::whole_number(0));
+      ->check(program::whole_number(0));
   command
       .add_option("--cp", arguments.cp,
                   "Ranks that share each sequence, as with mesh.cp in training: for contexts that "
                   "are too long for one")
       ->capture_default_str()
-      ->check(fourfold::program::whole_number(1));
+      ->check(program::whole_number(1));
   command
       .add_option("--logits", arguments.logits,
                   "Write an HDF5 file with /logits (f32), /tokens and /targets of every sample")
-      ->check(fourfold::program::place_to_write());
-  fourfold::program::add_progress_option(command, arguments.progress);
+      ->check(program::place_to_write());
+  program::add_progress_option(command, arguments.progress);
   command.add_flag("--allow-mixed-tokenizers", arguments.allow_mixed_tokenizers,
                    "Accept --data whose record names another tokenizer than the training data's");
   command.add_flag("--json", arguments.json, "Print one JSON object, for programs to read");
   command.footer("\nEXIT CODES\n" +
-                 fourfold::program::exit_codes_table(
+                 program::exit_codes_table(
                      {ExitCode::data_corrupt, ExitCode::config, ExitCode::cannot_write}));
 }
 
-void print_for_people(const fourfold::evaluate::Report& report) {
-  fourfold::program::print("{} (step {})\n", report.checkpoint, report.step);
-  fourfold::program::print("loss        {:.6f} nats per token\n", report.evaluation.loss);
-  fourfold::program::print("perplexity  {:.6g}\n", std::exp(report.evaluation.loss));
-  fourfold::program::print("tokens      {} in {} samples, {:.1f} s\n", report.evaluation.targets,
-                           report.samples, report.seconds);
+void print_for_people(const Report& report) {
+  program::print("{} (step {})\n", report.checkpoint, report.step);
+  program::print("loss        {:.6f} nats per token\n", report.evaluation.loss);
+  program::print("perplexity  {:.6g}\n", std::exp(report.evaluation.loss));
+  program::print("tokens      {} in {} samples, {:.1f} s\n", report.evaluation.targets,
+                 report.samples, report.seconds);
 }
 
 /// The mark is an attribute of the file (LogitsFile), which HDF5 puts at its beginning.
-constexpr fourfold::io::OwnFile own_logits{.mark = "fourfold logits ",
-                                           .maker = "fourfold evaluate --logits",
-                                           .opening = "\x89HDF\r\n\x1a\n",
-                                           .is_anywhere = true};
+constexpr io::OwnFile own_logits{.mark = "fourfold logits ",
+                                 .maker = "fourfold evaluate --logits",
+                                 .opening = "\x89HDF\r\n\x1a\n",
+                                 .is_anywhere = true};
 
 /// No more than a rank has samples: memory is taken for all of a micro-batch.
-std::int64_t useful_micro_batch(const Arguments& arguments,
-                                const fourfold::data::TokenDataset& dataset, std::int64_t ranks) {
+std::int64_t useful_micro_batch(const Arguments& arguments, const data::TokenDataset& dataset,
+                                std::int64_t ranks) {
   const std::int64_t samples = arguments.max_samples > 0
                                    ? std::min(arguments.max_samples, dataset.samples())
                                    : dataset.samples();
@@ -102,32 +100,30 @@ std::int64_t useful_micro_batch(const Arguments& arguments,
 ExitCode evaluate(const Arguments& arguments, int argc, char** argv) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
-  fourfold::comm::MpiRuntime mpi(&argc, &argv);
-  mpi.require_one_build(fourfold::build_name());
+  comm::MpiRuntime mpi(&argc, &argv);
+  mpi.require_one_build(build_name());
   train::require_same_on_ranks(arguments.said, mpi.world());
   if (mpi.world().size() % arguments.cp != 0) {
-    throw fourfold::UserError(
+    throw UserError(
         ExitCode::config,
-        fourfold::format_message(
-            "--cp {} does not divide {} ranks; start {} ranks, or choose another --cp",
-            arguments.cp, mpi.world().size(),
-            (mpi.world().size() / arguments.cp + 1) * arguments.cp));
+        format_message("--cp {} does not divide {} ranks; start {} ranks, or choose another --cp",
+                       arguments.cp, mpi.world().size(),
+                       (mpi.world().size() / arguments.cp + 1) * arguments.cp));
   }
-  const auto mesh_shape =
-      fourfold::comm::resolve_mesh({.dp = 0, .cp = arguments.cp}, mpi.world().size());
-  fourfold::comm::Mesh mesh(mesh_shape, mpi.device_world());
-  const fourfold::kernels::Runtime kernels;
+  const auto mesh_shape = comm::resolve_mesh({.dp = 0, .cp = arguments.cp}, mpi.world().size());
+  comm::Mesh mesh(mesh_shape, mpi.device_world());
+  const kernels::Runtime kernels;
   if (!arguments.logits.empty()) {
-    fourfold::io::refuse_place_in_step(arguments.logits);
-    fourfold::io::refuse_foreign_file(arguments.logits, own_logits);
+    io::refuse_place_in_step(arguments.logits);
+    io::refuse_foreign_file(arguments.logits, own_logits);
   }
   const auto checkpoint = train::open_named_checkpoint(arguments.checkpoint, mpi.world());
-  const fourfold::runfile::RunConfig config = train::saved_config(checkpoint);
-  const fourfold::model::Architecture& shape = config.model;
-  const fourfold::data::TokenDataset dataset(
-      arguments.data, {.context = shape.context,
-                       .vocab = shape.vocab,
-                       .order = fourfold::data::TokenDataset::Order::sequential});
+  const runfile::RunConfig config = train::saved_config(checkpoint);
+  const model::Architecture& shape = config.model;
+  const data::TokenDataset dataset(arguments.data,
+                                   {.context = shape.context,
+                                    .vocab = shape.vocab,
+                                    .order = data::TokenDataset::Order::sequential});
   train::require_same_tokens(dataset, "--data", mpi.world());
   train::refuse_foreign_tokens(
       checkpoint, dataset, arguments.allow_mixed_tokenizers || config.data.allow_mixed_tokenizers);
@@ -136,25 +132,25 @@ ExitCode evaluate(const Arguments& arguments, int argc, char** argv) {
   train::SavedModel model(checkpoint, micro_batch, mesh,
                           arguments.logits.empty() ? Logits::in_chunks : Logits::whole);
   train::Evaluator evaluator(dataset, mesh, micro_batch, arguments.max_samples, model.arena());
-  std::optional<fourfold::evaluate::LogitsFile> logits;
+  std::optional<LogitsFile> logits;
   const bool shows = mpi.world().rank() == 0;
-  fourfold::program::Progress progress(shows ? arguments.progress : "none", "evaluated", "samples");
+  program::Progress progress(shows ? arguments.progress : "none", "evaluated", "samples");
   progress.show(0, evaluator.samples());
   std::int64_t evaluated = 0;
-  const auto note = [&](fourfold::data::SampleRange samples) {
+  const auto note = [&](data::SampleRange samples) {
     evaluated += samples.count * mesh.shape().dp;  // the others are as far, but for the last
     progress.show(std::min(evaluated, evaluator.samples()), evaluator.samples());
   };
   train::Evaluator::Visit visit = note;
   if (!arguments.logits.empty()) {
     if (arguments.cp > 1) {
-      throw fourfold::UserError(ExitCode::config,
-                                "--logits does not go with --cp (it takes whole sequences from "
-                                "each rank); leave out one of them");
+      throw UserError(ExitCode::config,
+                      "--logits does not go with --cp (it takes whole sequences from "
+                      "each rank); leave out one of them");
     }
-    logits.emplace(fourfold::io::followed(arguments.logits), checkpoint, dataset,
-                   evaluator.samples(), shape.vocab, mpi.world());
-    visit = [&](fourfold::data::SampleRange samples) {
+    logits.emplace(io::followed(arguments.logits), checkpoint, dataset, evaluator.samples(),
+                   shape.vocab, mpi.world());
+    visit = [&](data::SampleRange samples) {
       logits->add(samples, model.stage());
       note(samples);
     };
@@ -162,27 +158,25 @@ ExitCode evaluate(const Arguments& arguments, int argc, char** argv) {
   const train::Evaluation evaluation = evaluator.run(train::forward_pass(model.stage()), {}, visit);
   progress.finish();
   if (logits) {  // what has come to that name in the meantime is looked at, too
-    fourfold::comm::run_on_root(
-        mpi.world(), [&] { fourfold::io::refuse_foreign_file(arguments.logits, own_logits); });
+    comm::run_on_root(mpi.world(), [&] { io::refuse_foreign_file(arguments.logits, own_logits); });
     logits->publish();
   }
   if (mpi.world().rank() == 0) {
-    const fourfold::evaluate::Report report{
-        .checkpoint = checkpoint.path().string(),
-        .step = checkpoint.step(),
-        .evaluation = evaluation,
-        .samples = evaluator.samples(),
-        .seconds = std::chrono::duration<double>(Clock::now() - start).count()};
+    const Report report{.checkpoint = checkpoint.path().string(),
+                        .step = checkpoint.step(),
+                        .evaluation = evaluation,
+                        .samples = evaluator.samples(),
+                        .seconds = std::chrono::duration<double>(Clock::now() - start).count()};
     if (arguments.json) {
-      fourfold::program::print_text(fourfold::evaluate::to_json(report) + "\n");
+      program::print_text(to_json(report) + "\n");
     } else {
       print_for_people(report);
     }
   }
   if (!std::isfinite(evaluation.loss)) {
-    throw fourfold::UserError(
+    throw UserError(
         ExitCode::data_corrupt,
-        fourfold::format_message(
+        format_message(
             "the loss of {} is not finite (its weights are lost, or overflow its precision); "
             "take an older checkpoint",
             checkpoint.path().string()));
@@ -191,14 +185,15 @@ ExitCode evaluate(const Arguments& arguments, int argc, char** argv) {
 }
 
 }  // namespace
+}  // namespace fourfold::evaluate
 
 int main(int argc, char** argv) {
   CLI::App command{
       "Measures a trained model's mean loss per token on token files. Runs on any number of ranks "
       "(mpiexec -n N fourfold evaluate ...), which share the samples.",
       "fourfold evaluate"};
-  Arguments arguments;
-  describe(command, arguments);
+  fourfold::evaluate::Arguments arguments;
+  fourfold::evaluate::describe(command, arguments);
   const std::string less = "use a smaller --micro-batch, share each sequence with --cp, or ";
   fourfold::set_remedies({.host_memory = less + "run it where there is more",
                           .device_memory = less + "run it on a GPU that has more"});
@@ -208,6 +203,6 @@ int main(int argc, char** argv) {
     }
     fourfold::program::enable_verbose_log();
     arguments.said = fourfold::program::said_by(command);
-    return evaluate(arguments, argc, argv);
+    return fourfold::evaluate::evaluate(arguments, argc, argv);
   });
 }

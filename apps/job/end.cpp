@@ -147,7 +147,7 @@ batch::AttemptEnd how_it_ended(const Request& request, const fs::path& exit_file
 void tell(const batch::AttemptEnd& end) {
   std::string on_one_line = end.reason;  // it comes from a file, and is not to look like more
   std::ranges::replace(on_one_line, '\n', ' ');
-  log::info(format_message("ended with code {}: {}", static_cast<int>(end.code), on_one_line));
+  log::info(format_message("ended with code {}: {}", end.code, on_one_line));
   if (end.retry) {
     program::print("again {}\n", fmt::join(end.bad_nodes, ","));
   } else {

@@ -48,16 +48,12 @@ void describe(CLI::App& verb, job::Request& request) {
   verb.add_option("--no-next", request.no_next,
                   "Why no later job of the chain is in the queue; `fourfold status` shows it")
       ->type_name("TEXT");
-  verb.add_option("--set", request.overrides,
-                  "Override a key of the run file; may be given several times")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  verb.add_option("--allow-change", request.allowed_changes,
-                  "A key that may differ from the checkpoint's, where the run is finished")
-      ->type_name("KEY")
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  fourfold::program::add_repeatable_option(
+      verb, "--set", request.overrides,
+      "Override a key of the run file; may be given several times", "KEY=VALUE");
+  fourfold::program::add_repeatable_option(
+      verb, "--allow-change", request.allowed_changes,
+      "A key that may differ from the checkpoint's, where the run is finished", "KEY");
   verb.allow_extras();  // the other options of train
 }
 

@@ -49,10 +49,8 @@ void describe_schedule(CLI::App& command, Arguments& arguments) {
 void describe_run(CLI::App& command, Arguments& arguments) {
   command.add_option("RUN_FILE", arguments.run_file,
                      "Plan a run: what every rank will hold and need");
-  command.add_option("--set", arguments.overrides, "Override a key of the run file")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  program::add_repeatable_option(command, "--set", arguments.overrides,
+                                 "Override a key of the run file", "KEY=VALUE");
   command
       .add_option("--ranks", arguments.ranks,
                   "Ranks of the run, as mpiexec or srun would start them. Default: what the mesh's "

@@ -45,6 +45,9 @@ void validate(const Arguments& arguments);
 std::string report(const Arguments& arguments, const schedule::Schedule& schedule,
                    const schedule::Timeline& timeline);
 
+/// Micro-batches whose activations a rank holds at most.
+double peak_of(const schedule::Schedule& schedule, int rank);
+
 /// Title and line below it of the picture.
 std::string title(const schedule::Schedule& schedule);
 std::string subtitle(const Arguments& arguments, const schedule::Schedule& schedule,

@@ -20,10 +20,6 @@ double share(double part_s, const TimelineSummary& summary) {
   return summary.makespan_s() > 0 ? 100 * part_s / summary.makespan_s() : 0;
 }
 
-double peak_of(const Schedule& schedule, int rank) {
-  return static_cast<double>(schedule.peak_live(rank)) / schedule.chunks;
-}
-
 double highest_peak(const Schedule& schedule) {
   double highest = 0;
   for (int rank = 0; rank < schedule.stages; ++rank) {
@@ -58,6 +54,10 @@ std::string or_dash(std::optional<double> value) {
 }
 
 }  // namespace
+
+double peak_of(const Schedule& schedule, int rank) {
+  return static_cast<double>(schedule.peak_live(rank)) / schedule.chunks;
+}
 
 std::string title(const Schedule& schedule) {
   return format_message(

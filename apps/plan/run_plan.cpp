@@ -42,14 +42,14 @@ void validate_for_device(const runfile::EffectiveConfig& effective) {
 
 /// "embedding, layers 0-7": layers as in the names of tensors.
 std::string units_text(const model::Units& units, const model::Architecture& config) {
-  const int head = static_cast<int>(config.layers) + 1;
+  const std::int64_t head = config.layers + 1;
   std::string text;
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
   if (units.begin == 0) {
     add("embedding");
   }
   const int first = std::max(units.begin, 1) - 1;
-  const int last = std::min(units.end, head) - 2;
+  const std::int64_t last = std::min<std::int64_t>(units.end, head) - 2;
   if (first == last) {
     add(fmt::format("layer {}", first));
   } else if (first < last) {
@@ -77,7 +77,7 @@ std::string count_text(double count) {
 /// What a table's bytes are told in.
 struct ByteUnit {
   const char* name;
-  double bytes;
+  int bytes;
   std::string str(std::size_t count) const {
     return fmt::format("{:.3f}", static_cast<double>(count) / bytes);
   }
@@ -85,10 +85,13 @@ struct ByteUnit {
 
 /// In which `largest` has some digits in front of the point.
 ByteUnit unit_for(std::size_t largest) {
-  constexpr double kib = 1024;
-  const ByteUnit gib_unit{"GiB", kib * kib * kib};
-  const ByteUnit mib_unit{"MiB", kib * kib};
-  return static_cast<double>(largest) >= gib_unit.bytes ? gib_unit : mib_unit;
+  constexpr ByteUnit gib_unit{"GiB", 1 << 30};
+  constexpr ByteUnit mib_unit{"MiB", 1 << 20};
+  return largest >= std::size_t{1} << 30 ? gib_unit : mib_unit;
+}
+
+std::size_t bytes_of(const train::RankPlan& plan, device::MemoryUse use) {
+  return plan.memory_bytes[static_cast<std::size_t>(use)];
 }
 
 std::size_t total(const train::RankPlan& plan) {
@@ -110,18 +113,13 @@ std::vector<train::RankPlan> plan_stages(const PlannedRun& run) {
 std::string stage_line(const PlannedRun& run, const train::RankPlan& plan, const ByteUnit& unit) {
   using device::MemoryUse;
   const int pp = plan.coordinate.pp;
-  const auto size = [&](MemoryUse use) {
-    return unit.str(plan.memory_bytes[static_cast<std::size_t>(use)]);
-  };
-  const std::size_t beside = plan.memory_bytes[static_cast<std::size_t>(MemoryUse::communication)] +
-                             plan.memory_bytes[static_cast<std::size_t>(MemoryUse::workspace)] +
-                             plan.library_bytes;
-  const double live =
-      static_cast<double>(run.layout.schedule.peak_live(pp)) / run.layout.schedule.chunks;
-  return fmt::format(stage_row, pp, fmt::format("{:g}", live), size(MemoryUse::weights),
-                     size(MemoryUse::gradients), size(MemoryUse::optimizer),
-                     size(MemoryUse::activations), unit.str(beside), unit.str(total(plan)),
-                     units_text(plan.chunks, run.config.model));
+  const auto size = [&](MemoryUse use) { return unit.str(bytes_of(plan, use)); };
+  const std::size_t beside = bytes_of(plan, MemoryUse::communication) +
+                             bytes_of(plan, MemoryUse::workspace) + plan.library_bytes;
+  return fmt::format(stage_row, pp, fmt::format("{:g}", peak_of(run.layout.schedule, pp)),
+                     size(MemoryUse::weights), size(MemoryUse::gradients),
+                     size(MemoryUse::optimizer), size(MemoryUse::activations), unit.str(beside),
+                     unit.str(total(plan)), units_text(plan.chunks, run.config.model));
 }
 
 /// What the rank with most of it has elsewhere; nothing if all is in device memory.
@@ -181,14 +179,14 @@ std::string copy_text(const PlannedRun& run) {
   const std::size_t saved = std::ranges::max(io::plan_save(layouts, ranks).bytes_of_rank);
   std::string text;
   if (config.async) {
-    const std::size_t bytes = static_cast<std::size_t>(config.async_copies) * saved;
+    const std::size_t bytes = config.async_copies * saved;
     const ByteUnit unit = unit_for(bytes);
     text += fmt::format(
         "copies for checkpoints in the background, each rank at most: {} {} in host memory\n",
         unit.str(bytes), unit.name);
   }
   if (!config.fast_dir.empty()) {  // and one more while it is written
-    const std::size_t bytes = (static_cast<std::size_t>(config.fast_keep_last) + 1) * saved;
+    const std::size_t bytes = (config.fast_keep_last + 1) * saved;
     const ByteUnit unit = unit_for(bytes);
     text += format_message("steps between checkpoints, each rank at most: {} {} in {}{}\n",
                            unit.str(bytes), unit.name, config.fast_dir,
