@@ -33,18 +33,14 @@ EXAMPLES
 }  // namespace
 
 void describe(CLI::App& command, Arguments& arguments) {
-  const auto repeatable = [](CLI::Option* option, const char* type) {
-    option->type_name(type)->allow_extra_args(false)->multi_option_policy(
-        CLI::MultiOptionPolicy::TakeAll);
-  };
   command.add_option("RUN_FILE", arguments.run_file, "The run file (TOML)")->required();
-  repeatable(command.add_option("--set", arguments.overrides,
-                                "Override a key of the run file; may be given several times"),
-             "KEY=VALUE");
-  repeatable(command.add_option("--allow-change", arguments.allowed_changes,
-                                "A key that may differ from the checkpoint's in log.dir; may be "
-                                "given several times"),
-             "KEY");
+  program::add_repeatable_option(command, "--set", arguments.overrides,
+                                 "Override a key of the run file; may be given several times",
+                                 "KEY=VALUE");
+  program::add_repeatable_option(command, "--allow-change", arguments.allowed_changes,
+                                 "A key that may differ from the checkpoint's in log.dir; may be "
+                                 "given several times",
+                                 "KEY");
   command
       .add_option("-N,--nodes", arguments.nodes,
                   "Nodes, or the least and the most (2-4: the run takes what there is, which needs "
@@ -100,11 +96,11 @@ void describe(CLI::App& command, Arguments& arguments) {
       .add_option("--node-memory", arguments.node_memory_gib,
                   "Memory of a node in GiB. Default: as Slurm says")
       ->check(program::number_above(0, 1e6));
-  repeatable(command.add_option("--sbatch", arguments.more,
-                                "Another option of sbatch, written long: --sbatch=--qos=high. Not "
-                                "what submit has an option for itself; may be given several "
-                                "times"),
-             "OPTION");
+  program::add_repeatable_option(command, "--sbatch", arguments.more,
+                                 "Another option of sbatch, written long: --sbatch=--qos=high. Not "
+                                 "what submit has an option for itself; may be given several "
+                                 "times",
+                                 "OPTION");
   command.add_flag(
       "--skip-path-checks", arguments.skips_path_checks,
       "Only warn of files that are not to be seen on this node, and of a checkpoint.dir "

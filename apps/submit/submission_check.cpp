@@ -81,7 +81,8 @@ void check_ranks(const NodeRange& nodes, int tasks_per_node, std::optional<std::
                        "nodes",
                        nodes.str(), *ranks));
   }
-  const std::int64_t tasks = std::int64_t{nodes.most} * tasks_per_node;
+  const std::int64_t most = nodes.most;
+  const std::int64_t tasks = most * tasks_per_node;
   if (tasks != *ranks) {
     refuse(format_message(
         "--nodes={} and --tasks-per-node={} make {} {}, and the mesh has {}; give --nodes="
@@ -148,15 +149,14 @@ train::Allocation memory_of(const Arguments& arguments, const std::vector<Partit
 }
 
 /// @param on_nodes  memory, and what limits it
-void tell_mesh(const runfile::EffectiveConfig& effective, int nodes, int tasks_per_node,
+void tell_mesh(const runfile::EffectiveConfig& effective, int nodes, std::int64_t tasks_per_node,
                train::Allocation on_nodes) {
   constexpr double gib = 1 << 30;
-  const std::int64_t tasks = std::int64_t{nodes} * tasks_per_node;
+  const std::int64_t tasks = nodes * tasks_per_node;
   on_nodes.nodes = nodes;
   on_nodes.tasks = tasks;
   const train::ElasticMesh chosen = train::choose_mesh(effective, on_nodes);
-  const auto on_node =
-      static_cast<double>(std::min<std::int64_t>(chosen.mesh.ranks(), tasks_per_node));
+  const auto on_node = static_cast<double>(std::min(chosen.mesh.ranks(), tasks_per_node));
   std::string text =
       fmt::format("{} node{}: mesh {}, micro-batches of {}, {:.2f} GiB on a node", nodes,
                   nodes == 1 ? "" : "s", chosen.mesh.str(), chosen.micro_batch,
@@ -260,7 +260,7 @@ std::string name_of(const Arguments& arguments, const fs::path& log_dir) {
   }
   std::string name = "fourfold-" + log_dir.filename().string();
   std::ranges::replace_if(
-      name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '-');
+      name, [](unsigned char c) { return std::isalnum(c) == 0; }, '-');
   return name;
 }
 

@@ -92,17 +92,13 @@ std::vector<std::string> overrides_in(const CLI::App& command) {
 }  // namespace
 
 void describe(CLI::App& command, Arguments& arguments) {
-  const auto repeatable = [](CLI::Option* option, const char* type) {
-    option->type_name(type)->allow_extra_args(false)->multi_option_policy(
-        CLI::MultiOptionPolicy::TakeAll);
-  };
   command.add_option("RUN_FILE", arguments.run_file, "The run file (TOML)")->required();
-  repeatable(command.add_option(set_option, arguments.overrides,
-                                "Override a key of the run file; may be given several times"),
-             "KEY=VALUE");
-  repeatable(command.add_option("--allow-change", arguments.allowed_changes,
-                                "Go on although this key differs in meaning from the checkpoint's"),
-             "KEY");
+  program::add_repeatable_option(command, set_option, arguments.overrides,
+                                 "Override a key of the run file; may be given several times",
+                                 "KEY=VALUE");
+  program::add_repeatable_option(command, "--allow-change", arguments.allowed_changes,
+                                 "Go on although this key differs in meaning from the checkpoint's",
+                                 "KEY");
   for (const Short& one : shorts) {
     command.add_option(one.option, one.help)->type_name("MODE");
   }

@@ -106,7 +106,10 @@ FolderPlace place_of(const fs::path& folder) {
   struct stat found {};
   for (fs::path at = whole_path(folder);; at = at.parent_path()) {
     if (::statfs(at.c_str(), &system) == 0 && ::stat(at.c_str(), &found) == 0) {
-      return {static_cast<std::int64_t>(system.f_type), static_cast<std::int64_t>(found.st_ino)};
+      FolderPlace place;
+      place.kind = system.f_type;
+      place.inode = found.st_ino;
+      return place;
     }
     if (errno != ENOENT || at == at.parent_path()) {
       return {};
@@ -240,8 +243,9 @@ BlindNodes find_blind_nodes(const std::optional<runfile::RunConfig>& config,
     return std::ranges::count(blind.hosts, one) > 0;
   };
   const auto first = std::ranges::find_if(hosts, is_blind);
-  blind.first_seeing_rank =
-      static_cast<int>(std::distance(hosts.begin(), std::ranges::find_if_not(hosts, is_blind)));
+  while (is_blind(hosts[blind.first_seeing_rank])) {
+    ++blind.first_seeing_rank;
+  }
   std::string problem = failure ? failure->message : "";
   for (std::size_t i = 0; i < sights.size() && problem.empty(); ++i) {
     const bool is_seen_better = std::ranges::any_of(sights_by_host, [&](const auto& one) {

@@ -35,6 +35,7 @@
 #include <functional>
 #include <string_view>
 #include <system_error>
+#include <tuple>
 #include <utility>
 
 namespace fourfold::train_program {
@@ -56,9 +57,9 @@ void sweep_leftovers(const std::filesystem::path& folder) {
   std::error_code ignored;  // they take room and do no harm
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
     if (is_leftover(entry.path())) {
-      static_cast<void>(io::remove_fenced(entry.path()));
+      std::ignore = io::remove_fenced(entry.path());
     } else if (comm::is_startup_rendezvous(entry.path())) {  // of ranks that were killed there
-      static_cast<void>(io::remove_folder_fenced(entry.path()));
+      std::ignore = io::remove_folder_fenced(entry.path());
     }
   }
 }
@@ -225,7 +226,7 @@ std::string RunDirectory::config_text() const {
 
 void RunDirectory::take_over() {
   sweep_leftovers(folder_);
-  static_cast<void>(io::remove_fenced(files_.finished()));  // over at once, a run writes it again
+  std::ignore = io::remove_fenced(files_.finished());  // over at once, a run writes it again
   if (writes_config_) {
     io::AtomicFile config(files_.config());
     config.write(config_text());
@@ -241,9 +242,7 @@ void RunDirectory::finish(const telemetry::ExitStatus& status) {
     return;
   }
   if (dry_run_) {
-    metrics_.end({.step = status.step.value_or(0),
-                  .code = static_cast<int>(status.code),
-                  .reason = status.reason});
+    end_metrics(metrics_, status);
     return;
   }
   require_ours();

@@ -24,6 +24,7 @@ void try_to(const char* what, const std::function<void()>& write) {
     log::warning(format_message("cannot {}: {}", what, error.what()));
   }
 }
+
 void LastStateSink::start(const telemetry::RunStart& run, double /*unix_time_s*/) {
   last_->change([&](LastState& last) { last = {run.first_step, run.checkpoint}; });
 }
@@ -36,6 +37,12 @@ void LastStateSink::checkpoint(const telemetry::CheckpointRecord& record, double
   last_->change([&](LastState& last) { last.checkpoint = record.path; });
 }
 
+void end_metrics(telemetry::MetricsLog& metrics, const telemetry::ExitStatus& status) {
+  metrics.end({.step = status.step.value_or(0),
+               .code = static_cast<int>(status.code),
+               .reason = status.reason});
+}
+
 void write_run_end(const std::filesystem::path& log_dir, const telemetry::ExitStatus& status,
                    telemetry::MetricsLog& metrics, bool report) {
   std::exception_ptr first;
@@ -44,11 +51,7 @@ void write_run_end(const std::filesystem::path& log_dir, const telemetry::ExitSt
   } catch (const Error&) {
     first = std::current_exception();
   }
-  try_to("write the end of the metrics", [&] {
-    metrics.end({.step = status.step.value_or(0),
-                 .code = static_cast<int>(status.code),
-                 .reason = status.reason});
-  });
+  try_to("write the end of the metrics", [&] { end_metrics(metrics, status); });
   if (report) {
     try_to("write the report", [&] {
       const telemetry::ReportedRun run = telemetry::load_reported_run(log_dir);

@@ -56,6 +56,9 @@ class LastStateSink : public telemetry::MetricSink {
 /// Warns of what cannot be written. @param what  "write the report"
 void try_to(const char* what, const std::function<void()>& write);
 
+/// The last record of the metrics.
+void end_metrics(telemetry::MetricsLog& metrics, const telemetry::ExitStatus& status);
+
 /// Everything that rank 0 writes when a run ends, in this order: exit.json, which batch scripts
 /// trust; the last records of the metrics; report.html, if wanted. What fails after exit.json is
 /// written is a warning, for exit.json and the exit code have to say the same.

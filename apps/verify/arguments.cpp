@@ -141,19 +141,13 @@ void require_the_same_steps(const train::ResolvedRun& run) {
 }  // namespace
 
 void describe(CLI::App& command, Arguments& arguments) {
-  const auto repeatable = [](CLI::Option* option, const char* type) {
-    return option->type_name(type)->allow_extra_args(false)->multi_option_policy(
-        CLI::MultiOptionPolicy::TakeAll);
-  };
   const auto positive = program::number_between(0, 1e30);
   command.add_option("RUN_FILE", arguments.run_file, "The run file (TOML)")->required();
-  repeatable(command.add_option("--mesh", arguments.meshes,
-                                "A mesh to run on; give at least two, the reference first"),
-             "MESH")
+  program::add_repeatable_option(command, "--mesh", arguments.meshes,
+                                 "A mesh to run on; give at least two, the reference first", "MESH")
       ->required();
-  repeatable(command.add_option("--set", arguments.overrides,
-                                "Override a key of the run file for all meshes"),
-             "KEY=VALUE");
+  program::add_repeatable_option(command, "--set", arguments.overrides,
+                                 "Override a key of the run file for all meshes", "KEY=VALUE");
   command.add_option("--steps", arguments.steps, "Steps to train on each mesh")
       ->capture_default_str()
       ->check(program::whole_number(1, 1'000'000));

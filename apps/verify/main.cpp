@@ -29,7 +29,8 @@ using fourfold::verify::Arguments;
 using fourfold::verify::Verdict;
 namespace train = fourfold::train;
 
-void print_head(int width, const std::string& reference, const std::vector<double>& losses) {
+void print_head(std::size_t width, const std::string& reference,
+                const std::vector<double>& losses) {
   fourfold::program::print("reference {}: loss {:.6f} at step 1, {:.6f} at step {}\n\n", reference,
                            losses.front(), losses.back(), losses.size());
   fourfold::program::print("{:<{}}  {:<9}  {:<8}  {:<8}  {:<7}  {:<9}  {:<8}  {:<7}\n", "mesh",
@@ -37,7 +38,7 @@ void print_head(int width, const std::string& reference, const std::vector<doubl
                            "rounding", "weights");
 }
 
-void print_row(int width, const Verdict& verdict) {
+void print_row(std::size_t width, const Verdict& verdict) {
   const train::MeshComparison& result = verdict.comparison;
   fourfold::program::print(
       "{:<{}}  {:<9}  {:<8}  {:>7.1f}x  {:>7.1e}  {:>9.1e}  {:>7.1f}x  {:>7.1e}  {}\n",
@@ -92,9 +93,8 @@ void require_sound(const train::MeshComparison& itself, const std::string& name,
 /// Steps of the reference by itself, and of each mesh with the reference after it.
 class VerificationProgress {
  public:
-  VerificationProgress(const std::string& style, std::size_t runs, int steps)
-      : total_((2 * static_cast<std::int64_t>(runs) - 1) * steps),
-        shown_(style, "compared", "steps") {}
+  VerificationProgress(const std::string& style, std::int64_t runs, int steps)
+      : total_((2 * runs - 1) * steps), shown_(style, "compared", "steps") {}
 
   train::BeforeStep of(const std::string& name) {
     return [this, name](bool /*of_reference*/, std::int64_t step) {
@@ -116,12 +116,11 @@ ExitCode verify(const Arguments& arguments) {
                               "others: --mesh dp=1 --mesh dp=2,tp=2");
   }
   std::vector<train::RunOnMesh> runs;
-  std::size_t longest = 0;
+  std::size_t width = 0;
   for (const std::string& text : arguments.meshes) {
     runs.push_back(fourfold::verify::read_mesh(arguments, text));
-    longest = std::max(longest, text.size());
+    width = std::max(width, text.size());
   }
-  const int width = static_cast<int>(longest);
   fourfold::device::take_device({});  // for all ranks, which are threads here
   const fourfold::kernels::Runtime kernels;
   const train::RunOnMesh& reference = runs[0];
