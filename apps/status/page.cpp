@@ -5,6 +5,7 @@
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/process_identity.hpp>
 #include <fourfold/base/text.hpp>
+#include <fourfold/program/print.hpp>
 #include <fourfold/telemetry/human_text.hpp>
 
 #include <fmt/format.h>
@@ -51,7 +52,7 @@ std::string state_text(const RunView& view) {
     case RunState::failed:
     case RunState::stopped:
       return fmt::format("{} (code {})", name(view.verdict.state),
-                         static_cast<int>(view.verdict.code.value_or(ExitCode::internal)));
+                         view.verdict.code.value_or(ExitCode::internal));
     default:
       return std::string(name(view.verdict.state));
   }
@@ -64,9 +65,8 @@ std::string refusal_text(const RunView& view) {
     return {};
   }
   return fmt::format("; last start refused: {} (code {}, job {}, {})",
-                     shown(view.refused->reason, most_characters),
-                     static_cast<int>(view.refused->code), shown(view.refused->job),
-                     ago(view.refused->unix_s, view));
+                     shown(view.refused->reason, most_characters), view.refused->code,
+                     shown(view.refused->job), ago(view.refused->unix_s, view));
 }
 
 std::string hours_text(double hours) {
@@ -234,14 +234,13 @@ std::string attempt_line(const RunAttempt& attempt, bool goes_on, bool has_jobs,
                          const RunView& view) {
   constexpr std::size_t most_characters = 12;
   const double until_s = goes_on ? view.now_unix_s : attempt.until_unix_s;
-  return fmt::format("  {}{:<19} {:>7} {:>8} {:>8}  {:>4}  {}",
-                     job_columns(attempt.job.empty() ? "-" : shown(attempt.job, most_characters),
-                                 restart_text(attempt), std::to_string(attempt.nodes), has_jobs),
-                     time_text(attempt.began_unix_s),
-                     duration_text(std::max(until_s - attempt.began_unix_s, 0.0)),
-                     attempt.from_step, attempt.to_step,
-                     attempt.ended ? std::to_string(static_cast<int>(attempt.code)) : "-",
-                     end_text(attempt, goes_on));
+  return fmt::format(
+      "  {}{:<19} {:>7} {:>8} {:>8}  {:>4}  {}",
+      job_columns(attempt.job.empty() ? "-" : shown(attempt.job, most_characters),
+                  restart_text(attempt), std::to_string(attempt.nodes), has_jobs),
+      time_text(attempt.began_unix_s), duration_text(std::max(until_s - attempt.began_unix_s, 0.0)),
+      attempt.from_step, attempt.to_step, attempt.ended ? fmt::format("{}", attempt.code) : "-",
+      end_text(attempt, goes_on));
 }
 
 void add_attempts(const RunView& view, std::size_t most_attempts, std::vector<std::string>& lines) {

@@ -39,8 +39,9 @@ std::optional<double> number(const std::optional<T>& value) {
   return value ? std::optional(static_cast<double>(*value)) : std::nullopt;
 }
 
-std::optional<double> if_positive(double value) {
-  return value > 0 ? std::optional(value) : std::nullopt;
+template <class T>
+std::optional<double> if_positive(T value) {
+  return number(value > 0 ? std::optional(value) : std::nullopt);
 }
 
 struct Gauge {
@@ -52,9 +53,9 @@ struct Gauge {
 const std::vector<Gauge>& gauges() {
   static const std::vector<Gauge> all{
       {"step", "Completed steps, all restarts counted",
-       [](const RunView& v) { return std::optional(static_cast<double>(v.step)); }},
+       [](const RunView& v) { return number<std::int64_t>(v.step); }},
       {"target_steps", "Completed steps at which the run is finished",
-       [](const RunView& v) { return if_positive(static_cast<double>(v.steps)); }},
+       [](const RunView& v) { return if_positive(v.steps); }},
       {"loss_nats", "Training loss of the newest step per token",
        [](const RunView& v) { return v.loss; }},
       {"validation_loss_nats", "Newest validation loss per token",
@@ -84,7 +85,7 @@ const std::vector<Gauge>& gauges() {
       {"hang_noted", "1 while there is a hang.json",
        [](const RunView& v) { return std::optional(v.hang_file ? 1.0 : 0.0); }},
       {"attempts", "Starts so far",
-       [](const RunView& v) { return std::optional(static_cast<double>(v.attempts.size())); }},
+       [](const RunView& v) { return number<std::size_t>(v.attempts.size()); }},
       {"used_node_seconds", "Nodes times seconds that all starts together took",
        [](const RunView& v) { return std::optional(v.node_hours.used * hour_s); }},
       {"lost_node_seconds", "Part of used_node_seconds that brought the run no further",

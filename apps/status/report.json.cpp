@@ -17,7 +17,7 @@ Json or_null(const std::optional<T>& value) {
 }
 
 Json code_or_null(bool known, ExitCode code) {
-  return known ? Json(static_cast<int>(code)) : Json(nullptr);
+  return known ? Json(code) : Json(nullptr);
 }
 
 Json text_or_null(const std::string& text) {
@@ -43,12 +43,8 @@ Json json_of(const batch::RunAttempt& attempt) {
 }
 
 Json json_of(const batch::RefusedStart& start) {
-  return {{"job", start.job},
-          {"restart", start.restart},
-          {"launch", start.launch},
-          {"time", start.unix_s},
-          {"code", static_cast<int>(start.code)},
-          {"reason", start.reason}};
+  return {{"job", start.job},     {"restart", start.restart}, {"launch", start.launch},
+          {"time", start.unix_s}, {"code", start.code},       {"reason", start.reason}};
 }
 
 void add_outlook(const batch::RunView& view, Json& json) {

@@ -3,6 +3,7 @@
 #include "status.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/regular_file.hpp>
 #include <fourfold/runfile/run_config.hpp>
@@ -66,29 +67,28 @@ fs::path log_dir_of_run(const std::string& run) {
                      run, why));
 }
 
-FoundRuns runs_in(const fs::path& folder) {
-  FoundRuns found;
-  std::error_code ignored;
+std::vector<fs::path> runs_in(const fs::path& folder) {
   if (telemetry::holds_run(folder)) {
-    found.runs = {folder};
-    return found;
+    return {folder};
   }
+  std::error_code ignored;
   std::vector<fs::path> entries;
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
     entries.push_back(entry.path());
   }
   std::sort(entries.begin(), entries.end());
+  std::vector<fs::path> runs;
+  std::ranges::copy_if(entries, std::back_inserter(runs), telemetry::holds_run);
+  if (runs.empty()) {
+    return {folder};  // who looks into it tells
+  }
   for (const fs::path& entry : entries) {
-    if (telemetry::holds_run(entry)) {
-      found.runs.push_back(entry);
-    } else if (std::string why = why_passed_over(entry); !why.empty()) {
-      found.passed_over.push_back(std::move(why));
+    const std::string why = telemetry::holds_run(entry) ? "" : why_passed_over(entry);
+    if (!why.empty()) {
+      log::warning(why);
     }
   }
-  if (found.runs.empty()) {
-    return {.runs = {folder}};  // who looks into it tells
-  }
-  return found;
+  return runs;
 }
 
 }  // namespace fourfold::status_program

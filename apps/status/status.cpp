@@ -24,11 +24,7 @@ std::vector<batch::RunView> views_of(const std::vector<std::string>& runs, ExitC
   std::vector<batch::RunView> views;
   for (const std::string& run : runs) {
     try {
-      const FoundRuns found = runs_in(log_dir_of_run(run));
-      for (const std::string& why : found.passed_over) {
-        log::warning(why);
-      }
-      for (const std::filesystem::path& log_dir : found.runs) {
+      for (const std::filesystem::path& log_dir : runs_in(log_dir_of_run(run))) {
         const bool again = std::ranges::any_of(views, [&](const batch::RunView& view) {
           return whole_path(view.log_dir) == whole_path(log_dir);
         });

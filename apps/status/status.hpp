@@ -45,23 +45,15 @@ std::string to_json(std::span<const batch::RunView> views);
 /// @throws UserError (config) when it is none of them
 std::filesystem::path log_dir_of_run(const std::string& run);
 
-struct FoundRuns {
-  std::vector<std::filesystem::path> runs = {};
-  std::vector<std::string> passed_over = {};  ///< folders and links beside them, and why
-};
-
-/// The runs that lie in a folder of runs, by name; else the folder itself.
-FoundRuns runs_in(const std::filesystem::path& folder);
-
-struct WatchRequest {
-  std::filesystem::path log_dir;
-  double interval_s = 2;
-  bool chain = false;  ///< go on after an end after which another start makes sense
-};
+/// The runs that lie in a folder of runs, by name; else the folder itself. Warns of folders and
+/// links beside them that are none.
+std::vector<std::filesystem::path> runs_in(const std::filesystem::path& folder);
 
 /// Shows the run until it is over: on a terminal a page that is drawn over itself, elsewhere a line
 /// whenever state, checkpoint or the files that ask for something change, and at most once a minute
-/// for a step alone. @return the code that the run ended with
-ExitCode watch(const WatchRequest& request);
+/// for a step alone.
+/// @param chain  go on after an end after which another start makes sense
+/// @return the code that the run ended with
+ExitCode watch(const std::filesystem::path& log_dir, double interval_s, bool chain);
 
 }  // namespace fourfold::status_program

@@ -9,7 +9,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
@@ -107,8 +107,10 @@ void TerminalPage::draw(const std::vector<std::string>& lines) {
 
 void TerminalPage::wait(double seconds) {
   const sigset_t watched = watched_signals();
-  const double whole_s = std::floor(seconds);
-  const timespec limit{static_cast<time_t>(whole_s), static_cast<long>((seconds - whole_s) * 1e9)};
+  using std::chrono::nanoseconds;
+  const auto time = std::chrono::duration_cast<nanoseconds>(std::chrono::duration<double>(seconds));
+  const auto whole = std::chrono::floor<std::chrono::seconds>(time);
+  const timespec limit{whole.count(), nanoseconds(time - whole).count()};
   const int received = ::sigtimedwait(&watched, nullptr, &limit);
   if (received > 0 && received != SIGWINCH) {
     obey(received);

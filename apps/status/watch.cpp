@@ -43,21 +43,21 @@ std::vector<std::string> page_for(const RunView& view, std::size_t rows) {
                      : page_of(view, std::max<std::size_t>(rows > others ? rows - others : 1, 1));
 }
 
-ExitCode watch_on_terminal(const WatchRequest& request, batch::RunReader& run) {
+ExitCode watch_on_terminal(batch::RunReader& run, double interval_s, bool chain) {
   RunView view;
   {
     TerminalPage page;
     for (;;) {
       view = run.look(unix_time_s());
-      if (end_of(view, request.chain)) {
+      if (end_of(view, chain)) {
         break;
       }
       page.draw(page_for(view, TerminalPage::rows()));
-      page.wait(request.interval_s);
+      page.wait(interval_s);
     }
   }
   program::print("{}\n", fmt::join(page_of(view), "\n"));
-  return *end_of(view, request.chain);
+  return *end_of(view, chain);
 }
 
 /// What somebody who reads lines wants to be told of.
@@ -67,7 +67,7 @@ auto news_of(const RunView& view) {
                     view.hang_file);
 }
 
-ExitCode watch_by_lines(const WatchRequest& request, batch::RunReader& run) {
+ExitCode watch_by_lines(batch::RunReader& run, double interval_s, bool chain) {
   constexpr double steps_every_s = 60;
   RunView told = run.look(unix_time_s());
   const auto tell = [&](const RunView& view) {
@@ -77,8 +77,8 @@ ExitCode watch_by_lines(const WatchRequest& request, batch::RunReader& run) {
   };
   tell(told);
   RunView view = told;
-  while (!end_of(view, request.chain)) {
-    std::this_thread::sleep_for(std::chrono::duration<double>(request.interval_s));
+  while (!end_of(view, chain)) {
+    std::this_thread::sleep_for(std::chrono::duration<double>(interval_s));
     view = run.look(unix_time_s());
     const bool steps_due =
         view.step != told.step && view.now_unix_s - told.now_unix_s >= steps_every_s;
@@ -86,15 +86,15 @@ ExitCode watch_by_lines(const WatchRequest& request, batch::RunReader& run) {
       tell(view);
     }
   }
-  return *end_of(view, request.chain);
+  return *end_of(view, chain);
 }
 
 }  // namespace
 
-ExitCode watch(const WatchRequest& request) {
-  batch::RunReader run(request.log_dir);
-  return TerminalPage::is_possible() ? watch_on_terminal(request, run)
-                                     : watch_by_lines(request, run);
+ExitCode watch(const std::filesystem::path& log_dir, double interval_s, bool chain) {
+  batch::RunReader run(log_dir);
+  return TerminalPage::is_possible() ? watch_on_terminal(run, interval_s, chain)
+                                     : watch_by_lines(run, interval_s, chain);
 }
 
 }  // namespace fourfold::status_program

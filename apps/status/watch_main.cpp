@@ -31,16 +31,17 @@ int main(int argc, char** argv) {
   CLI::App command{"Shows where a run is, again and again until it is over, without touching it.",
                    "fourfold watch"};
   std::string run;
-  status::WatchRequest request;
+  double interval_s = 2;
+  bool chain = false;
   command
       .add_option("RUN", run,
                   "Directory of a run (log.dir), its folder of checkpoints, or its run file")
       ->required();
-  command.add_option("--interval", request.interval_s, "Time between two looks")
+  command.add_option("--interval", interval_s, "Time between two looks")
       ->type_name("SECONDS")
       ->check(fourfold::program::number_between(0.1, 86400))
       ->capture_default_str();
-  command.add_flag("--chain", request.chain,
+  command.add_flag("--chain", chain,
                    "Go on when the run has ended in a way after which it is started again: saved "
                    "and stopped, a node that failed, a hang");
   command.footer(more_help + fourfold::program::exit_codes_table(
@@ -51,7 +52,6 @@ int main(int argc, char** argv) {
     if (const auto end = fourfold::program::parse(command, argc, argv)) {
       return *end;
     }
-    request.log_dir = status::log_dir_of_run(run);
-    return status::watch(request);
+    return status::watch(status::log_dir_of_run(run), interval_s, chain);
   });
 }
