@@ -9,182 +9,130 @@
 
 #include <algorithm>
 #include <charconv>
+#include <memory>
 #include <utility>
 
 namespace fourfold::data::detail {
 
-/// Takes tokens, and gives others to the step after it.
-class TokenDecoder::Step {
- public:
-  explicit Step(Step* next) : next_(next) {}
-  Step(const Step&) = delete;
-  Step& operator=(const Step&) = delete;
-  virtual ~Step() = default;
-
-  virtual void take(std::string token) = 0;
-  /// No further token comes.
-  virtual void finish() { next().finish(); }
-
- protected:
-  Step& next() const { return *next_; }
-
- private:
-  Step* next_;
-};
-
 namespace {
 
-using Step = TokenDecoder::Step;
+using Take = TokenDecoder::Take;
 
 constexpr const char* replacement_character = "\uFFFD";
 
-/// The end of the chain.
-class Output final : public Step {
- public:
-  explicit Output(std::string** text) : Step(nullptr), text_(text) {}
-  void take(std::string token) override { **text_ += token; }
-  void finish() override {}
-
- private:
-  std::string** text_;
-};
-
 /// Tokens of a file without a decoder.
-class Spaced final : public Step {
- public:
-  using Step::Step;
-  void take(std::string token) override {
-    next().take(std::exchange(is_first_, false) ? std::move(token) : " " + token);
+Take spaced(Take next) {
+  return [next = std::move(next), is_first = true](std::optional<std::string> token) mutable {
+    if (token && !std::exchange(is_first, false)) {
+      token->insert(0, " ");
+    }
+    next(std::move(token));
+  };
+}
+
+Take byte_level(Take next) {
+  return [next = std::move(next)](std::optional<std::string> token) {
+    if (token) {
+      token = bytes_of_spelling(*token).value_or(*token);
+    }
+    next(std::move(token));
+  };
+}
+
+/// <0x0A>: 10.
+std::optional<unsigned> byte_named(std::string_view token) {
+  if (token.size() != 6 || !token.starts_with("<0x") || !token.ends_with(">")) {
+    return std::nullopt;
   }
+  unsigned byte = 0;
+  const char* end = token.data() + 5;
+  const auto result = std::from_chars(token.data() + 3, end, byte, 16);
+  return result.ec == std::errc() && result.ptr == end ? std::optional(byte) : std::nullopt;
+}
 
- private:
-  bool is_first_ = true;
-};
-
-class ByteLevel final : public Step {
- public:
-  using Step::Step;
-  void take(std::string token) override { next().take(bytes_of_spelling(token).value_or(token)); }
-};
-
-class ByteFallback final : public Step {
- public:
-  using Step::Step;
-  void take(std::string token) override {
-    if (const auto byte = byte_of(token)) {
-      bytes_.push_back(static_cast<char>(*byte));
+/// A row of bytes is text if all of it is; else each byte is a replacement character.
+Take byte_fallback(Take next) {
+  return [next = std::move(next), row = std::string()](std::optional<std::string> token) mutable {
+    if (const auto byte = token ? byte_named(*token) : std::nullopt) {
+      row.push_back(static_cast<char>(*byte));
       return;
     }
-    flush();
-    next().take(std::move(token));
-  }
-  void finish() override {
-    flush();
-    next().finish();
-  }
-
- private:
-  /// <0x0A>: 10.
-  static std::optional<unsigned> byte_of(std::string_view token) {
-    if (token.size() != 6 || !token.starts_with("<0x") || !token.ends_with(">")) {
-      return std::nullopt;
-    }
-    unsigned byte = 0;
-    const char* end = token.data() + 5;
-    const auto result = std::from_chars(token.data() + 3, end, byte, 16);
-    return result.ec == std::errc() && result.ptr == end ? std::optional(byte) : std::nullopt;
-  }
-
-  /// A row of bytes is text if all of it is; else each byte is a replacement character.
-  void flush() {
-    const std::string bytes = std::exchange(bytes_, {});
-    if (valid_utf8_prefix(bytes) == bytes.size()) {
-      if (!bytes.empty()) {
-        next().take(bytes);
+    const std::string bytes = std::exchange(row, {});
+    if (valid_utf8_prefix(bytes) < bytes.size()) {
+      for (std::size_t i = 0; i < bytes.size(); ++i) {
+        next(replacement_character);
       }
-      return;
+    } else if (!bytes.empty()) {
+      next(bytes);
     }
-    for (std::size_t i = 0; i < bytes.size(); ++i) {
-      next().take(replacement_character);
-    }
-  }
+    next(std::move(token));
+  };
+}
 
-  std::string bytes_;
-};
-
-class Replace final : public Step {
- public:
-  Replace(Step* next, const DecodeStep& step, std::string_view source)
-      : Step(next), pattern_(step.pattern, source), content_(step.content) {
-    pattern_.refuse_empty_matches("a Replace decoder");
-  }
-  void take(std::string token) override {
-    std::string replaced;
-    const Piece piece = pattern_.replace({token}, content_, replaced);
-    next().take(std::move(piece.text.data() == token.data() ? token : replaced));
-  }
-
- private:
-  SplitExpression pattern_;
-  std::string content_;
-};
+Take replace(const DecodeStep& step, std::string_view source, Take next) {
+  const auto pattern = std::make_shared<SplitExpression>(step.pattern, source);
+  pattern->refuse_empty_matches("a Replace decoder");
+  return
+      [next = std::move(next), pattern, content = step.content](std::optional<std::string> token) {
+        if (token) {
+          std::string replaced;
+          const Piece piece = pattern->replace({*token}, content, replaced);
+          token = std::string(piece.text.data() == token->data() ? *token : replaced);
+        }
+        next(std::move(token));
+      };
+}
 
 /// Strips every token, or (with one_text) the beginning of the text that all of them are.
-class Strip final : public Step {
- public:
-  Strip(Step* next, const DecodeStep& step, bool one_text)
-      : Step(next), step_(step), left_(step.start), one_text_(one_text) {}
-  void take(std::string token) override {
-    std::string_view rest = token;
-    for (; left_ > 0 && rest.starts_with(step_.content); --left_) {
-      rest.remove_prefix(step_.content.size());
+Take strip(const DecodeStep& step, bool one_text, Take next) {
+  return [next = std::move(next), step, one_text,
+          left = step.start](std::optional<std::string> token) mutable {
+    if (token) {
+      std::string_view rest = *token;
+      for (; left > 0 && rest.starts_with(step.content); --left) {
+        rest.remove_prefix(step.content.size());
+      }
+      for (std::size_t i = 0; i < step.stop && rest.ends_with(step.content); ++i) {
+        rest.remove_suffix(step.content.size());
+      }
+      if (!one_text) {
+        left = step.start;
+      } else if (!rest.empty()) {
+        left = 0;
+      }
+      token = std::string(rest);
     }
-    for (std::size_t i = 0; i < step_.stop && rest.ends_with(step_.content); ++i) {
-      rest.remove_suffix(step_.content.size());
-    }
-    if (!one_text_) {
-      left_ = step_.start;
-    } else if (!rest.empty()) {
-      left_ = 0;
-    }
-    next().take(std::string(rest));
-  }
+    next(std::move(token));
+  };
+}
 
- private:
-  DecodeStep step_;
-  std::size_t left_;
-  bool one_text_;
-};
-
-class Metaspace final : public Step {
- public:
-  Metaspace(Step* next, const DecodeStep& step)
-      : Step(next), mark_(step.content), drops_marks_(step.drops_first) {}
-  void take(std::string token) override {
-    const std::string_view blank = std::exchange(drops_marks_, false) ? "" : " ";
-    std::string text;
-    for (std::size_t done = 0; done < token.size();) {
-      const std::size_t mark = std::min(token.find(mark_, done), token.size());
-      text.append(token, done, mark - done);
-      text += mark < token.size() ? blank : std::string_view();
-      done = mark + mark_.size();
+Take metaspace(const DecodeStep& step, Take next) {
+  return [next = std::move(next), mark = step.content,
+          drops_marks = step.drops_first](std::optional<std::string> token) mutable {
+    if (token) {
+      const std::string_view blank = std::exchange(drops_marks, false) ? "" : " ";
+      std::string text;
+      for (std::size_t done = 0; done < token->size();) {
+        const std::size_t at = std::min(token->find(mark, done), token->size());
+        text.append(*token, done, at - done);
+        text += at < token->size() ? blank : std::string_view();
+        done = at + mark.size();
+      }
+      token = std::move(text);
     }
-    next().take(std::move(text));
-  }
-
- private:
-  std::string mark_;
-  bool drops_marks_;
-};
+    next(std::move(token));
+  };
+}
 
 /// All tokens as one, which is complete at the end only. Makes UTF-8 of what is not.
-class Fuse final : public Step {
- public:
-  using Step::Step;
-  void take(std::string token) override { all_ += token; }
-  void finish() override {
+Take fuse(Take next) {
+  return [next = std::move(next), all = std::string()](std::optional<std::string> token) mutable {
+    if (token) {
+      all += *token;
+      return;
+    }
     std::string text;
-    for (std::string_view rest = all_; !rest.empty();) {
+    for (std::string_view rest = all; !rest.empty();) {
       const std::size_t valid = valid_utf8_prefix(rest);
       text += rest.substr(0, valid);
       rest.remove_prefix(valid);
@@ -192,13 +140,10 @@ class Fuse final : public Step {
       text += invalid > 0 ? replacement_character : "";
       rest.remove_prefix(invalid);
     }
-    next().take(std::move(text));
-    next().finish();
-  }
-
- private:
-  std::string all_;
-};
+    next(std::move(text));
+    next(std::nullopt);
+  };
+}
 
 /// The steps with the fusing that ByteLevel implies, but without a fusing that only joins what is
 /// joined anyway: it would hold back all text until the end.
@@ -216,32 +161,31 @@ std::vector<DecodeStep> prepared(const std::vector<DecodeStep>& steps) {
   return all;
 }
 
-std::unique_ptr<Step> make_step(const DecodeStep& step, Step* next, bool one_text,
-                                std::string_view source) {
+Take make_step(const DecodeStep& step, bool one_text, std::string_view source, Take next) {
   switch (step.kind) {
     case DecodeStep::Kind::byte_level:
-      return std::make_unique<ByteLevel>(next);
+      return byte_level(std::move(next));
     case DecodeStep::Kind::byte_fallback:
-      return std::make_unique<ByteFallback>(next);
+      return byte_fallback(std::move(next));
     case DecodeStep::Kind::fuse:
-      return std::make_unique<Fuse>(next);
+      return fuse(std::move(next));
     case DecodeStep::Kind::replace:
-      return std::make_unique<Replace>(next, step, source);
+      return replace(step, source, std::move(next));
     case DecodeStep::Kind::strip:
-      return std::make_unique<Strip>(next, step, one_text);
+      return strip(step, one_text, std::move(next));
     case DecodeStep::Kind::metaspace:
       break;
   }
-  return std::make_unique<Metaspace>(next, step);
+  return metaspace(step, std::move(next));
 }
 
 }  // namespace
 
 TokenDecoder::TokenDecoder(const std::optional<std::vector<DecodeStep>>& steps,
                            std::string_view source) {
-  steps_.push_back(std::make_unique<Output>(&text_));
+  first_ = [this](const std::optional<std::string>& token) { *text_ += token.value_or(""); };
   if (!steps) {
-    steps_.push_back(std::make_unique<Spaced>(steps_.back().get()));
+    first_ = spaced(std::move(first_));
     return;
   }
   const std::vector<DecodeStep> all = prepared(*steps);
@@ -250,21 +194,19 @@ TokenDecoder::TokenDecoder(const std::optional<std::vector<DecodeStep>>& steps,
     const bool after_fuse = i > 0 && all[i - 1].kind == DecodeStep::Kind::fuse;
     const bool one_text =
         is_last && after_fuse && all[i].kind == DecodeStep::Kind::strip && all[i].stop == 0;
-    steps_.push_back(make_step(all[i], steps_.back().get(), one_text, source));
+    first_ = make_step(all[i], one_text, source, std::move(first_));
     i -= one_text ? 1 : 0;  // the text need not be complete
   }
 }
 
-TokenDecoder::~TokenDecoder() = default;
-
 void TokenDecoder::take(const std::string& spelled, std::string& text) {
   text_ = &text;
-  steps_.back()->take(spelled);
+  first_(spelled);
 }
 
 void TokenDecoder::finish(std::string& text) {
   text_ = &text;
-  steps_.back()->finish();
+  first_(std::nullopt);
 }
 
 }  // namespace fourfold::data::detail

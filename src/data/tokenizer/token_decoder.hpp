@@ -4,7 +4,7 @@
 
 #include "tokenizer/bpe_description.hpp"
 
-#include <memory>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,18 +21,20 @@ class TokenDecoder {
   /// @param source  the file, for messages
   /// @throws UserError (config) for an expression as SplitExpression does
   TokenDecoder(const std::optional<std::vector<DecodeStep>>& steps, std::string_view source);
-  ~TokenDecoder();
+  TokenDecoder(const TokenDecoder&) = delete;
+  TokenDecoder& operator=(const TokenDecoder&) = delete;
 
   /// Appends the text that is certain after one more token.
   void take(const std::string& spelled, std::string& text);
   /// Appends what was held back.
   void finish(std::string& text);
 
-  class Step;
+  /// A step: takes a token, and gives others to the step after it. Nothing: no further token comes.
+  using Take = std::function<void(std::optional<std::string> token)>;
 
  private:
-  std::vector<std::unique_ptr<Step>> steps_;  ///< the last is the first to take a token
-  std::string* text_ = nullptr;               ///< where the step at the end appends
+  Take first_;                   ///< has the steps after it
+  std::string* text_ = nullptr;  ///< where what comes out of the last one is appended
 };
 
 }  // namespace fourfold::data::detail
