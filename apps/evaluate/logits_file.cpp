@@ -25,7 +25,7 @@ LogitsFile::LogitsFile(const std::filesystem::path& path, const io::Checkpoint& 
       widened_TV_(DType::f32, {dataset.context(), vocab}),
       host_TV_(dataset.context() * vocab) {}
 
-void LogitsFile::add(data::SampleRange samples, const model::Stage& stage) {
+void LogitsFile::add(Range samples, const model::Stage& stage) {
   const std::int64_t context = dataset_->context();
   std::vector<std::int32_t> token(context);
   std::vector<std::int32_t> target(token.size());

@@ -29,7 +29,7 @@ class LogitsFile {
              comm::Communicator& world);
 
   /// Writes what slot 0 of `stage` has just computed for `samples`. Local; blocks.
-  void add(data::SampleRange samples, const model::Stage& stage);
+  void add(Range samples, const model::Stage& stage);
   /// Collective.
   void publish() { file_.publish(); }
 

@@ -137,7 +137,7 @@ ExitCode evaluate(const Arguments& arguments, int argc, char** argv) {
   program::Progress progress(shows ? arguments.progress : "none", "evaluated", "samples");
   progress.show(0, evaluator.samples());
   std::int64_t evaluated = 0;
-  const auto note = [&](data::SampleRange samples) {
+  const auto note = [&](Range samples) {
     evaluated += samples.count * mesh.shape().dp;  // the others are as far, but for the last
     progress.show(std::min(evaluated, evaluator.samples()), evaluator.samples());
   };
@@ -150,7 +150,7 @@ ExitCode evaluate(const Arguments& arguments, int argc, char** argv) {
     }
     logits.emplace(io::followed(arguments.logits), checkpoint, dataset, evaluator.samples(),
                    shape.vocab, mpi.world());
-    visit = [&](data::SampleRange samples) {
+    visit = [&](Range samples) {
       logits->add(samples, model.stage());
       note(samples);
     };

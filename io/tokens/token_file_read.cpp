@@ -146,7 +146,7 @@ std::int64_t TokenFile::boundary(std::int64_t document) const {
   return value;
 }
 
-TokenRange TokenFile::document(std::int64_t document) const {
+Range TokenFile::document(std::int64_t document) const {
   FOURFOLD_EXPECT(documents() && document >= 0 && document < *documents());
   const std::int64_t begin = boundary(document);
   const std::int64_t end = boundary(document + 1);
@@ -160,7 +160,7 @@ TokenRange TokenFile::document(std::int64_t document) const {
   const auto position = [&](std::int64_t sequence) {
     return sequence == sequences_ ? tokens_ : pointer(sequence) / token_bytes;
   };
-  const TokenRange range{position(begin), position(end) - position(begin)};
+  const Range range{position(begin), position(end) - position(begin)};
   if (range.count < 0) {
     corrupt(index_file_,
             megatron_header_bytes + static_cast<std::size_t>(sequences_ * 4 + begin * 8),
@@ -189,7 +189,7 @@ void TokenFile::verify_index() const {
   }
 }
 
-void TokenFile::will_need(TokenRange range) const noexcept {
+void TokenFile::will_need(Range range) const noexcept {
   const std::size_t token_bytes = size_bytes(type_);
   tokens_file_.will_need(first_token_offset_ + static_cast<std::size_t>(range.begin) * token_bytes,
                          static_cast<std::size_t>(range.count) * token_bytes);

@@ -19,10 +19,6 @@
 namespace fourfold::data {
 namespace {
 
-struct FreeGlob {
-  void operator()(glob_t* matches) const noexcept { ::globfree(matches); }
-};
-
 /// The first place that a search of patterns on this thread could not look into, with the reason:
 /// glob(3) passes over it, and the search would find less.
 thread_local std::string hidden_place;
@@ -70,7 +66,7 @@ std::vector<std::string> names_like(const std::string& pattern) {
   look_by_our_own(matches);
   hidden_place.clear();
   const int outcome = ::glob(pattern.c_str(), GLOB_ALTDIRFUNC, nullptr, &matches);
-  const std::unique_ptr<glob_t, FreeGlob> guard(&matches);
+  const std::unique_ptr<glob_t, decltype([](glob_t* found) { ::globfree(found); })> guard(&matches);
   if (!hidden_place.empty()) {
     throw UserError(
         ExitCode::config,
@@ -197,8 +193,8 @@ void TokenDataset::for_each_piece(std::int64_t begin, std::int64_t count, Visit&
   auto file = std::upper_bound(begins_.begin(), begins_.end(), begin) - begins_.begin() - 1;
   while (count > 0) {
     const std::int64_t inside = begin - begins_[file];
-    const std::int64_t piece = std::min(count, begins_[static_cast<std::size_t>(file) + 1] - begin);
-    visit(files_[file], io::TokenRange{inside, piece});
+    const std::int64_t piece = std::min(count, begins_[file + 1] - begin);
+    visit(files_[file], Range{inside, piece});
     begin += piece;
     count -= piece;
     ++file;
@@ -211,15 +207,14 @@ std::int64_t TokenDataset::fill(std::int64_t sample_number, std::span<std::int32
   const std::int64_t begin = position(sample_number) * context();
   const std::int64_t learned = std::min(context(), tokens_ - 1 - begin);
   std::int64_t done = 0;
-  for_each_piece(begin, learned, [&](const io::TokenFile& file, io::TokenRange piece) {
-    file.read(piece.begin, tokens.subspan(done, static_cast<std::size_t>(piece.count)),
-              options_.vocab);
+  for_each_piece(begin, learned, [&](const io::TokenFile& file, Range piece) {
+    file.read(piece.begin, tokens.subspan(done, piece.count), options_.vocab);
     done += piece.count;
   });
   // Targets are the inputs one later; only the last one has not been read yet.
   const std::size_t count = learned;
   std::copy(tokens.begin() + 1, tokens.begin() + learned, targets.begin());
-  for_each_piece(begin + learned, 1, [&](const io::TokenFile& file, io::TokenRange piece) {
+  for_each_piece(begin + learned, 1, [&](const io::TokenFile& file, Range piece) {
     file.read(piece.begin, targets.subspan(count - 1, 1), options_.vocab);
   });
   std::fill(tokens.begin() + learned, tokens.end(), 0);
@@ -230,7 +225,7 @@ std::int64_t TokenDataset::fill(std::int64_t sample_number, std::span<std::int32
 void TokenDataset::prefetch(std::int64_t sample_number) const {
   const std::int64_t begin = position(sample_number) * context();
   for_each_piece(begin, std::min(context() + 1, tokens_ - begin),
-                 [](const io::TokenFile& file, io::TokenRange piece) { file.will_need(piece); });
+                 [](const io::TokenFile& file, Range piece) { file.will_need(piece); });
 }
 
 }  // namespace fourfold::data

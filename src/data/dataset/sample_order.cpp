@@ -18,7 +18,8 @@ Permutation::Permutation(std::uint64_t seed, std::uint64_t epoch, std::int64_t s
   const PhiloxKey key = philox_key(seed, RandomUse::sample_order, epoch);
   key_low_ = key.low;
   key_high_ = key.high;
-  const auto bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(size - 1)));
+  const std::uint64_t highest = size - 1;
+  const auto bits = static_cast<int>(std::bit_width(highest));
   high_bits_ = bits / 2;
   low_bits_ = bits - high_bits_;
 }
@@ -37,11 +38,10 @@ std::uint64_t Permutation::round_trip(std::uint64_t value) const noexcept {
 
 std::int64_t Permutation::operator()(std::int64_t index) const {
   FOURFOLD_EXPECT(index >= 0 && index < size_);
-  std::uint64_t value = index;
   do {
-    value = round_trip(value);
-  } while (value >= static_cast<std::uint64_t>(size_));
-  return static_cast<std::int64_t>(value);
+    index = round_trip(index);
+  } while (index >= size_);
+  return index;
 }
 
 SampleOrder::SampleOrder(std::uint64_t seed, std::int64_t samples_per_epoch)
@@ -63,8 +63,8 @@ bool BatchPlan::valid() const noexcept {
   return global_batch >= 1 && micro_batch >= 1 && dp >= 1 && global_batch % (dp * micro_batch) == 0;
 }
 
-SampleRange BatchPlan::micro_batch_samples(std::int64_t first_sample, std::int64_t dp_rank,
-                                           std::int64_t accumulation_step) const {
+Range BatchPlan::micro_batch_samples(std::int64_t first_sample, std::int64_t dp_rank,
+                                     std::int64_t accumulation_step) const {
   FOURFOLD_EXPECT(first_sample >= 0 && dp_rank >= 0 && dp_rank < dp);
   FOURFOLD_EXPECT(accumulation_step >= 0 && accumulation_step < accumulation_steps());
   return {first_sample + dp_rank * samples_per_rank() + accumulation_step * micro_batch,
@@ -76,7 +76,7 @@ std::int64_t EvaluationPlan::rounds() const noexcept {
   return (samples + per_round - 1) / per_round;
 }
 
-SampleRange EvaluationPlan::micro_batch_samples(std::int64_t round, std::int64_t dp_rank) const {
+Range EvaluationPlan::micro_batch_samples(std::int64_t round, std::int64_t dp_rank) const {
   FOURFOLD_EXPECT(round >= 0 && round < rounds() && dp_rank >= 0 && dp_rank < dp);
   const std::int64_t begin = std::min(samples, (round * dp + dp_rank) * micro_batch);
   return {begin, std::min(micro_batch, samples - begin)};

@@ -21,9 +21,7 @@ namespace fourfold::data::detail {
 /// @throws UserError: config when it is missing; as parse_json
 inline nlohmann::json parse_json_file(const std::filesystem::path& path) {
   const io::MappedFile file(path);
-  const std::string_view text(reinterpret_cast<const char*>(file.bytes().data()),
-                              file.bytes().size());
-  return parse_json<nlohmann::json>(text, path.string());
+  return parse_json<nlohmann::json>(file.text(), path.string());
 }
 
 }  // namespace fourfold::data::detail

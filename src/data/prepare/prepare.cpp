@@ -28,10 +28,6 @@
 namespace fourfold::data {
 namespace {
 
-std::string_view text_of(const io::MappedFile& file) {
-  return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
-}
-
 /// Of the outputs.
 std::vector<std::string> prefixes_of(const PrepareOptions& options) {
   const std::string prefix = options.output_prefix.string();
@@ -303,7 +299,7 @@ class Preparation {
     while (!text.empty()) {
       text.remove_prefix(detail::valid_utf8_prefix(text));
       const std::size_t odd = detail::invalid_utf8_prefix(text);
-      odd_bytes_ += static_cast<std::int64_t>(odd);
+      odd_bytes_ += odd;
       text.remove_prefix(odd);
     }
   }
@@ -342,14 +338,14 @@ class Preparation {
   }
 
   void prepare_file(const io::MappedFile& file) {
-    const std::string_view text = text_of(file);
-    const auto held_back_bytes =
-        static_cast<std::size_t>(options_.validation_fraction * static_cast<double>(text.size()));
+    const std::string_view text = file.text();
+    const auto bytes = static_cast<double>(text.size());
+    const auto held_back_bytes = static_cast<std::size_t>(options_.validation_fraction * bytes);
     const std::size_t validation_begin = text.size() - held_back_bytes;
     const std::int64_t before = progress_.done_bytes;
     const auto visit = [&](const detail::Document& document) {
       add_document(document, text.size(), validation_begin);
-      progress_.done_bytes = before + static_cast<std::int64_t>(document.end_byte);
+      progress_.done_bytes = before + document.end_byte;
       report_(progress_);
     };
     const InputFormat format = detail::format_of(file.path(), text, options_);

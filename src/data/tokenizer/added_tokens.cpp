@@ -12,12 +12,12 @@ namespace {
 
 constexpr std::int32_t root = 0;
 
-std::int32_t byte_at(std::string_view text, std::size_t place) noexcept {
-  return static_cast<unsigned char>(text[place]);
+unsigned char byte_at(std::string_view text, std::size_t place) noexcept {
+  return text[place];
 }
 
-std::size_t two_bytes(std::int32_t first, std::int32_t second) noexcept {
-  return static_cast<std::size_t>(first) << 8 | static_cast<std::size_t>(second);
+std::size_t two_bytes(std::size_t first, std::size_t second) noexcept {
+  return first << 8 | second;
 }
 
 std::size_t bytes_in(const std::vector<AddedTokens::Spelled>& tokens) {

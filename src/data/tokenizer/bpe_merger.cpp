@@ -45,8 +45,7 @@ void BpeMerger::merge_short(std::span<const std::int32_t> row,
       const PairTable::Merge found = merges_.find(id[place], id[next[place]]);
       merged[place] = found.merged;
       if (found.rank >= 0) {
-        order[place] = static_cast<std::uint32_t>(found.rank) * most_in_a_row +
-                       static_cast<std::uint32_t>(place);
+        order[place] = static_cast<std::uint32_t>(found.rank * most_in_a_row + place);
       }
     }
   };

@@ -74,7 +74,8 @@ void BpeModel::read_vocabulary(const BpeDescription& description) {
     }
     if (is_byte_level_) {
       if (word->size() == 1) {
-        byte_ids_[static_cast<unsigned char>(word->front())] = id;
+        const unsigned char byte = word->front();
+        byte_ids_[byte] = id;
       }
       continue;
     }
@@ -151,13 +152,12 @@ void BpeModel::find_barriers(const BpeDescription& description) {
   }
   other_joins_ = PairTable(others.size());
   for (const auto& [before, after] : others) {
-    other_joins_.insert(static_cast<std::int32_t>(before), static_cast<std::int32_t>(after),
-                        {0, 0});
+    other_joins_.insert(before, after, {0, 0});
   }
 }
 
-int BpeModel::unknown_bytes() const noexcept {
-  return is_byte_level_ ? static_cast<int>(std::count(byte_ids_.begin(), byte_ids_.end(), -1)) : 0;
+std::int64_t BpeModel::unknown_bytes() const noexcept {
+  return is_byte_level_ ? std::ranges::count(byte_ids_, -1) : 0;
 }
 
 std::int64_t BpeModel::lost_places(std::span<const std::int32_t> ids) const {
@@ -170,16 +170,16 @@ std::int64_t BpeModel::lost_places(std::span<const std::int32_t> ids) const {
 
 /// Whether the tokens of its bytes stand for it.
 bool BpeModel::falls_back(std::string_view spelled) const {
-  return byte_fallback_ && std::ranges::all_of(spelled, [&](char byte) {
-           return byte_token_ids_[static_cast<unsigned char>(byte)] >= 0;
+  return byte_fallback_ && std::ranges::all_of(spelled, [&](unsigned char byte) {
+           return byte_token_ids_[byte] >= 0;
          });
 }
 
 /// As the library has it: bytes of a fallback come before an unknown token that is still open.
 void BpeModel::add_unknown(std::string_view spelled) {
   if (falls_back(spelled)) {
-    for (const char byte : spelled) {
-      row_.push_back(byte_token_ids_[static_cast<unsigned char>(byte)]);
+    for (const unsigned char byte : spelled) {
+      row_.push_back(byte_token_ids_[byte]);
     }
     return;
   }
@@ -240,8 +240,8 @@ void BpeModel::encode(std::string_view word, std::vector<std::int32_t>& ids) {
 void BpeModel::encode_bytes(std::string_view bytes, std::vector<std::int32_t>& ids) {
   FOURFOLD_EXPECT(takes_any_bytes());
   if (!is_byte_level_) {
-    for (const char byte : bytes) {
-      ids.push_back(byte_token_ids_[static_cast<unsigned char>(byte)]);
+    for (const unsigned char byte : bytes) {
+      ids.push_back(byte_token_ids_[byte]);
     }
     return;
   }
@@ -254,12 +254,11 @@ void BpeModel::encode_bytes(std::string_view bytes, std::vector<std::int32_t>& i
   if (const auto whole = whole_words_.find(bytes); whole != whole_words_.end()) {
     ids.push_back(whole->second);
   } else {
-    for (const char byte : bytes) {
-      const auto value = static_cast<unsigned char>(byte);
-      if (byte_ids_[value] >= 0) {
-        add_known(byte_ids_[value]);
+    for (const unsigned char byte : bytes) {
+      if (byte_ids_[byte] >= 0) {
+        add_known(byte_ids_[byte]);
       } else {
-        add_unknown(spelling_of_byte(value));
+        add_unknown(spelling_of_byte(byte));
       }
     }
     close_unknown();

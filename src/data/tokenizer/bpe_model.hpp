@@ -45,7 +45,7 @@ class BpeModel {
   void encode_bytes(std::string_view bytes, std::vector<std::int32_t>& ids);
 
   /// How many of the 256 bytes byte-level encoding has no token for.
-  int unknown_bytes() const noexcept;
+  std::int64_t unknown_bytes() const noexcept;
   /// Of the words since the last call of begin_text(): Tokenizer::lost_places()
   std::int64_t lost_places(std::span<const std::int32_t> ids) const;
   void begin_text() noexcept {
@@ -84,9 +84,7 @@ class BpeModel {
     if (std::max(left_number, right_number) < 255) {
       return !near_joins_[left_number << 8 | right_number];
     }
-    const auto join =
-        other_joins_.find(static_cast<std::int32_t>(left), static_cast<std::int32_t>(right));
-    return join.rank < 0;
+    return other_joins_.find(left, right).rank < 0;
   }
   std::int32_t id_of_character(char32_t character) const {
     return character < character_ids_.size() ? character_ids_[character] : -1;

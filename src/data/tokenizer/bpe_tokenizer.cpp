@@ -70,7 +70,8 @@ void warn_of_equal_forms(const BpeDescription& description,
   }
 }
 
-std::string describe(const BpeDescription& description, std::int32_t tokens, int unknown_bytes) {
+std::string describe(const BpeDescription& description, std::int32_t tokens,
+                     std::int64_t unknown_bytes) {
   std::string text = fmt::format("{} BPE, {} tokens, {} merges",
                                  description.is_byte_level ? "byte-level" : "character-level",
                                  tokens, description.merges.size());

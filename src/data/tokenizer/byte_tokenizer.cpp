@@ -30,8 +30,8 @@ class ByteTokenizer final : public Tokenizer {
 
   void encode(std::string_view text, std::vector<std::int32_t>& ids) override {
     ids.reserve(ids.size() + text.size());
-    for (const char character : text) {
-      ids.push_back(static_cast<unsigned char>(character));
+    for (const unsigned char byte : text) {
+      ids.push_back(byte);
     }
   }
 

@@ -21,11 +21,14 @@
 namespace fourfold::data::detail {
 namespace {
 
+std::string range_text(unsigned first, unsigned last) {
+  return fmt::format("\\x{{{:x}}}-\\x{{{:x}}}", first, last);
+}
+
 std::string white_space_ranges() {
   std::string ranges;
   for (const auto& [first, last] : white_space) {
-    ranges += fmt::format("\\x{{{:x}}}-\\x{{{:x}}}", static_cast<unsigned>(first),
-                          static_cast<unsigned>(last));
+    ranges += range_text(first, last);
   }
   return ranges;
 }
@@ -34,10 +37,10 @@ std::string other_ranges() {
   std::string ranges;
   unsigned next = 0;
   for (const auto& [first, last] : white_space) {
-    ranges += fmt::format("\\x{{{:x}}}-\\x{{{:x}}}", next, static_cast<unsigned>(first) - 1);
-    next = static_cast<unsigned>(last) + 1;
+    ranges += range_text(next, first - 1);
+    next = last + 1;
   }
-  return ranges + fmt::format("\\x{{{:x}}}-\\x{{10ffff}}", next);
+  return ranges + range_text(next, 0x10ffff);
 }
 
 /// {n}, {n,}, {,m} or {n,m}.
@@ -167,7 +170,7 @@ class Translator {
         return {2, "\\f", U'\f'};
       default:
         if (std::ispunct(static_cast<unsigned char>(kind)) != 0) {
-          return {2, std::string(from_.substr(at_, 2)), static_cast<char32_t>(kind)};
+          return {2, std::string(from_.substr(at_, 2)), kind};
         }
         refuse(format_message("the escape '{}'", from_.substr(at_, 2)));
     }

@@ -47,8 +47,9 @@ class PairTable {
   };
 
   static std::uint64_t key_of(std::int32_t left, std::int32_t right) noexcept {
-    return static_cast<std::uint64_t>(static_cast<std::uint32_t>(left)) << 32 |
-           static_cast<std::uint32_t>(right);
+    const std::uint64_t high = left;  // the sign that fills its upper half is shifted out
+    const std::uint32_t low = right;
+    return high << 32 | low;
   }
 
   /// The slot that holds `key`, or the empty one where it belongs.

@@ -61,13 +61,14 @@ constexpr std::array<int, alphabet_end> byte_of = bytes_of_code_points();
 std::optional<std::string> bytes_of_spelling(std::string_view spelled) {
   std::string bytes;
   for (std::size_t i = 0; i < spelled.size(); ++i) {
-    unsigned code_point = static_cast<unsigned char>(spelled[i]);
+    const unsigned char lead = spelled[i];
+    unsigned code_point = lead;
     if (code_point >= 0x80) {
       // The whole alphabet lies below U+0800, so longer sequences cannot belong to it.
       if (code_point >= 0xE0 || i + 1 == spelled.size()) {
         return std::nullopt;
       }
-      code_point = (code_point & 0x1F) << 6 | (static_cast<unsigned char>(spelled[++i]) & 0x3F);
+      code_point = (code_point & 0x1F) << 6 | (spelled[++i] & 0x3F);
     }
     if (code_point >= alphabet_end || byte_of[code_point] < 0) {
       return std::nullopt;
@@ -78,7 +79,7 @@ std::optional<std::string> bytes_of_spelling(std::string_view spelled) {
 }
 
 std::string spelling_of_byte(unsigned char byte) {
-  const auto* const place = std::find(byte_of.begin(), byte_of.end(), static_cast<int>(byte));
+  const auto* const place = std::ranges::find(byte_of, byte);
   std::string spelled;
   detail::append_character(static_cast<char32_t>(place - byte_of.begin()), spelled);
   return spelled;

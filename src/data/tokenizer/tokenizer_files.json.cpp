@@ -27,8 +27,8 @@ constexpr std::uint64_t longest_file_bytes = std::uint64_t{1} << 30;
 TokenizerKind kind_of(const TokenizerFile& file) {
   const std::string_view text = file.bytes;
   const std::string_view beginning = text.substr(0, 4096);
-  const bool has_control = std::any_of(beginning.begin(), beginning.end(), [](char c) {
-    return static_cast<unsigned char>(c) < 0x20 && c != '\t' && c != '\n' && c != '\r';
+  const bool has_control = std::any_of(beginning.begin(), beginning.end(), [](unsigned char c) {
+    return c < 0x20 && c != '\t' && c != '\n' && c != '\r';
   });
   const std::size_t first = beginning.find_first_not_of(" \t\r\n");
   const bool is_blank = first == std::string_view::npos;

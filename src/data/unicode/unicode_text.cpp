@@ -65,12 +65,14 @@ bool is_in(const Ranges& ranges, char32_t character) noexcept {
 }
 
 int combining_class(char32_t character) noexcept {
-  return utf8proc_get_property(static_cast<utf8proc_int32_t>(character))->combining_class;
+  return utf8proc_get_property(character)->combining_class;
 }
 
 bool composes(NormalForm form) noexcept {
   return form == NormalForm::nfc || form == NormalForm::nfkc;
 }
+
+const auto composition = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE);
 
 utf8proc_option_t decomposition(NormalForm form) noexcept {
   const bool compatible = form == NormalForm::nfkc || form == NormalForm::nfkd;
@@ -83,10 +85,10 @@ using Decomposed = std::array<utf8proc_int32_t, 32>;
 
 std::size_t decompose(NormalForm form, char32_t character, Decomposed& parts) {
   int boundary = 0;
-  const auto count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(character), parts.data(),
-                                             std::ssize(parts), decomposition(form), &boundary);
+  const auto count = utf8proc_decompose_char(character, parts.data(), std::ssize(parts),
+                                             decomposition(form), &boundary);
   FOURFOLD_EXPECT(count > 0 && count <= std::ssize(parts));
-  return static_cast<std::size_t>(count);
+  return count;
 }
 
 /// Whether the form may change the character, or move it, or join it to the one before.
@@ -102,8 +104,22 @@ bool may_change(NormalForm form, char32_t character) {
     return false;  // syllables of Hangul are composed already
   }
   Decomposed parts{};
-  return decompose(form, character, parts) > 1 ||
-         parts[0] != static_cast<utf8proc_int32_t>(character);
+  const utf8proc_int32_t itself = character;
+  return decompose(form, character, parts) > 1 || parts[0] != itself;
+}
+
+/// Puts marks in order of their classes, those of one class as they stood.
+template <class Character, class ClassOf>
+void order_marks(std::vector<Character>& characters, const ClassOf& class_of) {
+  const auto is_mark = [&](const Character& one) { return class_of(one) != 0; };
+  for (auto begin = characters.begin(); begin != characters.end();) {
+    begin = std::find_if(begin, characters.end(), is_mark);
+    const auto end = std::find_if_not(begin, characters.end(), is_mark);
+    std::stable_sort(begin, end, [&](const Character& a, const Character& b) {
+      return class_of(a) < class_of(b);
+    });
+    begin = end;
+  }
 }
 
 /// Appends the form of a stretch that touches nothing around it.
@@ -112,27 +128,15 @@ void normalize_stretch(NormalForm form, std::string_view text, std::string& norm
   while (!text.empty()) {
     Decomposed parts{};
     const std::size_t count = decompose(form, take_character(text), parts);
-    characters.insert(characters.end(), parts.begin(),
-                      parts.begin() + static_cast<std::ptrdiff_t>(count));
+    characters.insert(characters.end(), parts.begin(), parts.begin() + count);
   }
-  // Marks in order of their classes, those of one class as they stood.
-  const auto class_of = [](utf8proc_int32_t c) {
-    return combining_class(static_cast<char32_t>(c));
-  };
-  for (auto begin = characters.begin(); begin != characters.end();) {
-    begin = std::find_if(begin, characters.end(), [&](auto c) { return class_of(c) != 0; });
-    const auto end =
-        std::find_if(begin, characters.end(), [&](auto c) { return class_of(c) == 0; });
-    std::stable_sort(begin, end, [&](auto a, auto b) { return class_of(a) < class_of(b); });
-    begin = end;
-  }
+  order_marks(characters, combining_class);
   auto length = std::ssize(characters);
   if (composes(form)) {
-    const auto options = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE);
-    length = utf8proc_normalize_utf32(characters.data(), length, options);
+    length = utf8proc_normalize_utf32(characters.data(), length, composition);
   }
   for (std::ptrdiff_t i = 0; i < length; ++i) {
-    append_character(static_cast<char32_t>(characters[i]), normal);
+    append_character(characters[i], normal);
   }
 }
 
@@ -153,20 +157,16 @@ std::vector<Placed> decomposed(NormalForm form, std::string_view text) {
   std::vector<Placed> placed;
   while (!text.empty()) {
     const char32_t character = take_character(text);
-    Decomposed parts{static_cast<utf8proc_int32_t>(character)};
+    Decomposed parts{};
+    parts[0] = character;
     const std::size_t count = is_in(young, character) ? 1 : decompose(form, character, parts);
     for (std::size_t i = 0; i < count; ++i) {
-      placed.push_back({static_cast<char32_t>(parts[i]), i > 0 ? 1 : 0});
+      Placed& part = placed.emplace_back();
+      part.character = parts[i];
+      part.change = i > 0 ? 1 : 0;
     }
   }
-  const auto class_of = [](const Placed& one) { return class_in_unicode_9(one.character); };
-  for (auto begin = placed.begin(); begin != placed.end();) {
-    begin = std::find_if(begin, placed.end(), [&](auto& one) { return class_of(one) != 0; });
-    const auto end =
-        std::find_if(begin, placed.end(), [&](auto& one) { return class_of(one) == 0; });
-    std::stable_sort(begin, end, [&](auto& a, auto& b) { return class_of(a) < class_of(b); });
-    begin = end;
-  }
+  order_marks(placed, [](const Placed& one) { return class_in_unicode_9(one.character); });
   return placed;
 }
 
@@ -174,11 +174,11 @@ std::optional<char32_t> composed(char32_t first, char32_t second) {
   if (is_in(young, first) || is_in(young, second)) {
     return std::nullopt;
   }
-  std::array<utf8proc_int32_t, 2> pair{static_cast<utf8proc_int32_t>(first),
-                                       static_cast<utf8proc_int32_t>(second)};
-  const auto options = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE);
-  return utf8proc_normalize_utf32(pair.data(), std::ssize(pair), options) == 1
-             ? std::optional(static_cast<char32_t>(pair[0]))
+  std::array<utf8proc_int32_t, 2> pair{};
+  pair[0] = first;
+  pair[1] = second;
+  return utf8proc_normalize_utf32(pair.data(), std::ssize(pair), composition) == 1
+             ? std::optional<char32_t>(pair[0])
              : std::nullopt;
 }
 
@@ -213,7 +213,7 @@ bool is_white_space(char32_t character) noexcept {
 }
 
 bool is_word_character(char32_t character) noexcept {
-  switch (utf8proc_category(static_cast<utf8proc_int32_t>(character))) {
+  switch (utf8proc_category(character)) {
     case UTF8PROC_CATEGORY_LU:
     case UTF8PROC_CATEGORY_LL:
     case UTF8PROC_CATEGORY_LT:
@@ -238,7 +238,7 @@ bool is_word_character(char32_t character) noexcept {
 
 char32_t last_character(std::string_view text) noexcept {
   std::size_t begin = text.size() - 1;
-  while (begin > 0 && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80) {
+  while (begin > 0 && (text[begin] & 0xC0) == 0x80) {
     --begin;
   }
   text.remove_prefix(begin);
@@ -247,16 +247,15 @@ char32_t last_character(std::string_view text) noexcept {
 
 void append_character(char32_t character, std::string& text) {
   std::array<utf8proc_uint8_t, 4> bytes{};
-  const auto count = utf8proc_encode_char(static_cast<utf8proc_int32_t>(character), bytes.data());
-  text.append(reinterpret_cast<const char*>(bytes.data()), static_cast<std::size_t>(count));
+  const auto count = utf8proc_encode_char(character, bytes.data());
+  text.append(bytes.begin(), bytes.begin() + count);
 }
 
 void lower_case(std::string_view text, std::string& lower) {
   lower.clear();
   while (!text.empty()) {
     const char32_t character = take_character(text);
-    append_character(
-        static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(character))), lower);
+    append_character(utf8proc_tolower(character), lower);
     if (character == 0x130) {  // the only one that becomes two: i and a dot above
       append_character(0x307, lower);
     }
@@ -266,8 +265,8 @@ void lower_case(std::string_view text, std::string& lower) {
 std::u32string case_fold(char32_t character) {
   Decomposed parts{};
   int boundary = 0;
-  const auto count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(character), parts.data(),
-                                             std::ssize(parts), UTF8PROC_CASEFOLD, &boundary);
+  const auto count = utf8proc_decompose_char(character, parts.data(), std::ssize(parts),
+                                             UTF8PROC_CASEFOLD, &boundary);
   FOURFOLD_EXPECT(count > 0 && count <= std::ssize(parts));
   return {parts.begin(), parts.begin() + count};
 }
@@ -278,7 +277,7 @@ bool normalize(NormalForm form, std::string_view text, std::string& normal) {
   std::size_t before = 0;  // where the character before `at` begins, if it takes part
   bool has_before = false;
   for (std::size_t at = 0; at < text.size();) {
-    if (static_cast<unsigned char>(text[at]) < 0x80) {
+    if ((text[at] & 0x80) == 0) {
       before = at++;
       has_before = true;
       continue;
@@ -410,7 +409,7 @@ std::size_t invalid_utf8_prefix(std::string_view text) {
 std::size_t begun_utf8_suffix(std::string_view text) {
   for (std::size_t bytes = 1; bytes <= std::min<std::size_t>(3, text.size()); ++bytes) {
     const std::string begun(text.substr(text.size() - bytes));
-    const auto lead = static_cast<unsigned char>(begun.front());
+    const unsigned char lead = begun.front();
     if (lead < 0x80) {
       return 0;
     }

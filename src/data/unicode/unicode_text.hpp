@@ -38,7 +38,7 @@ inline constexpr const char* word_character_ranges =
 
 /// The character that a text begins with; its bytes are taken off the text. @pre not empty
 inline char32_t take_character(std::string_view& text) noexcept {
-  const auto byte = [&](std::size_t i) { return static_cast<char32_t>(text[i]) & 0xFF; };
+  const auto byte = [&](std::size_t i) -> char32_t { return text[i] & 0xFF; };
   const auto trail = [&](std::size_t i) { return byte(i) & 0x3F; };
   const char32_t lead = byte(0);
   char32_t character = lead;

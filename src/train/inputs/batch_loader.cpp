@@ -67,7 +67,7 @@ std::int64_t MicroBatchBuffer::read_sample(const data::TokenDataset& dataset, st
   return std::ranges::count_if(target, [](std::int32_t x) { return x != data::ignored_target; });
 }
 
-std::int64_t MicroBatchBuffer::fill(const data::TokenDataset& dataset, data::SampleRange samples,
+std::int64_t MicroBatchBuffer::fill(const data::TokenDataset& dataset, Range samples,
                                     std::int64_t step, device::StreamRef stream) {
   FOURFOLD_EXPECT(samples.count * tokens_ <= token_.elements());
   copies_.ref().synchronize();  // of the last call: it may be a step that is still under way
@@ -113,7 +113,7 @@ BatchLoader::BatchLoader(const data::TokenDataset& dataset, const data::BatchPla
 StepBatches BatchLoader::load(std::int64_t step, std::int64_t first_sample,
                               device::StreamRef stream) {
   for (std::int64_t i = 0; i < std::ssize(buffers_); ++i) {
-    const data::SampleRange samples = plan_.micro_batch_samples(first_sample, dp_rank_, i);
+    const Range samples = plan_.micro_batch_samples(first_sample, dp_rank_, i);
     buffers_[i].fill(*dataset_, samples, step, stream);
     batches_[i] = buffers_[i].batch();
     for (std::int64_t sample = samples.begin; sample < samples.end(); ++sample) {
@@ -125,7 +125,7 @@ StepBatches BatchLoader::load(std::int64_t step, std::int64_t first_sample,
           targets_of({first_sample + dp_rank_ * mine, mine})};
 }
 
-std::int64_t BatchLoader::targets_of(data::SampleRange samples) const {
+std::int64_t BatchLoader::targets_of(Range samples) const {
   const std::int64_t last_position = dataset_->samples() - 1;
   const std::int64_t ragged_targets = dataset_->tokens() - 1 - last_position * dataset_->context();
   std::int64_t targets = 0;

@@ -28,8 +28,8 @@ ForwardPass forward_pass(model::Stage& stage) {
 }
 
 std::int64_t Evaluator::fill(std::int64_t round, device::StreamRef stream) {
-  const data::SampleRange samples = plan_.micro_batch_samples(round, mesh_->coordinate().dp);
-  return buffer_.fill(*dataset_, samples.count > 0 ? samples : data::SampleRange{0, 1}, 0, stream);
+  const Range samples = plan_.micro_batch_samples(round, mesh_->coordinate().dp);
+  return buffer_.fill(*dataset_, samples.count > 0 ? samples : Range{0, 1}, 0, stream);
 }
 
 void Evaluator::read_first(device::StreamRef stream) {
@@ -41,7 +41,7 @@ Evaluation Evaluator::run(const ForwardPass& model, device::StreamRef stream, co
   device::zero(loss_sum_.data(), loss_sum_.bytes(), stream);
   std::int64_t targets = 0;
   for (std::int64_t round = 0; round < plan_.rounds(); ++round) {
-    const data::SampleRange samples = plan_.micro_batch_samples(round, mesh_->coordinate().dp);
+    const Range samples = plan_.micro_batch_samples(round, mesh_->coordinate().dp);
     const std::int64_t filled = fill(round, stream);
     model.run(buffer_.batch(), stream);
     if (samples.count == 0) {

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace fourfold::io {
 
@@ -31,6 +32,9 @@ class MappedFile {
   ~MappedFile();
 
   std::span<const std::byte> bytes() const noexcept { return {data_, size_bytes_}; }
+  std::string_view text() const noexcept {
+    return {reinterpret_cast<const char*>(data_), size_bytes_};
+  }
   const std::filesystem::path& path() const noexcept { return path_; }
 
   void advise(Access access) const noexcept;

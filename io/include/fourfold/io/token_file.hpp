@@ -15,6 +15,7 @@
 /// every error names the file and the byte offset, and no input can make a read leave the mapping.
 #pragma once
 
+#include <fourfold/base/box.hpp>
 #include <fourfold/io/mapped_file.hpp>
 
 #include <cstddef>
@@ -42,13 +43,6 @@ enum class TokenType : std::uint8_t {
 };
 std::string_view name(TokenType type) noexcept;  ///< "u16"
 std::size_t size_bytes(TokenType type) noexcept;
-
-/// Tokens [begin, begin + count) of a file.
-struct TokenRange {
-  std::int64_t begin = 0;
-  std::int64_t count = 0;
-  friend bool operator==(const TokenRange&, const TokenRange&) = default;
-};
 
 /// One token file, opened for reading and memory-mapped. Owns its mappings; move-only; const
 /// members may be called from several threads at once. Opening costs O(1): the header, the sizes
@@ -78,7 +72,7 @@ class TokenFile {
 
   /// The tokens of document `document`. @pre documents() and 0 <= document < *documents()
   /// @throws UserError (data_corrupt) when the index entries it needs are wrong
-  TokenRange document(std::int64_t document) const;
+  Range document(std::int64_t document) const;
 
   /// Checks every entry of the index: sequences lie in the .bin one after the other without gaps,
   /// document boundaries rise from 0 to the number of sequences. O(sequences).
@@ -87,7 +81,7 @@ class TokenFile {
 
   void advise(MappedFile::Access access) const noexcept { tokens_file_.advise(access); }
   /// Asks the kernel to read these tokens ahead; does not wait.
-  void will_need(TokenRange range) const noexcept;
+  void will_need(Range range) const noexcept;
 
  private:
   void open_megatron(const std::filesystem::path& index_path);

@@ -6,9 +6,9 @@
 
 #include <vector>
 
+using fourfold::Range;
 using fourfold::data::BatchPlan;
 using fourfold::data::EvaluationPlan;
-using fourfold::data::SampleRange;
 
 namespace {
 /// Sample numbers of a step, rank by rank and micro-batch by micro-batch.
@@ -16,7 +16,7 @@ std::vector<std::int64_t> samples_of_step(const BatchPlan& plan, std::int64_t fi
   std::vector<std::int64_t> numbers;
   for (std::int64_t rank = 0; rank < plan.dp; ++rank) {
     for (std::int64_t accumulation = 0; accumulation < plan.accumulation_steps(); ++accumulation) {
-      const SampleRange range = plan.micro_batch_samples(first_sample, rank, accumulation);
+      const Range range = plan.micro_batch_samples(first_sample, rank, accumulation);
       CHECK(range.count == plan.micro_batch);
       for (std::int64_t number = range.begin; number < range.end(); ++number) {
         numbers.push_back(number);
@@ -62,7 +62,7 @@ TEST_CASE("an evaluation visits every sample once with equal rounds on all ranks
         std::int64_t next = 0;
         for (std::int64_t round = 0; round < plan.rounds(); ++round) {
           for (std::int64_t rank = 0; rank < dp; ++rank) {
-            const SampleRange range = plan.micro_batch_samples(round, rank);
+            const Range range = plan.micro_batch_samples(round, rank);
             CHECK(range.begin == next);
             CHECK((range.count >= 0 && range.count <= micro_batch));
             next = range.end();

@@ -15,12 +15,12 @@
 #include <vector>
 
 using Catch::Matchers::ContainsSubstring;
+using fourfold::Range;
 using fourfold::harness::read_bytes;
 using fourfold::harness::ScratchFolder;
 using fourfold::io::TokenFile;
 using fourfold::io::TokenFileWriter;
 using fourfold::io::TokenFormat;
-using fourfold::io::TokenRange;
 using fourfold::io::TokenType;
 using fourfold::test::little_endian;
 
@@ -51,9 +51,9 @@ TEST_CASE("Megatron files that others wrote are read", "[token_file]") {
       REQUIRE(file.documents() == 3);
       file.verify_index();
       CHECK(read_all(file) == Tokens{5, 6, 7, 1, 65535, 40000, 2, 3, 4, 9});
-      CHECK(file.document(0) == TokenRange{0, 3});
-      CHECK(file.document(1) == TokenRange{3, 3});  // two sequences
-      CHECK(file.document(2) == TokenRange{6, 4});
+      CHECK(file.document(0) == Range{0, 3});
+      CHECK(file.document(1) == Range{3, 3});  // two sequences
+      CHECK(file.document(2) == Range{6, 4});
       Tokens middle(3);
       file.read(4, middle);
       CHECK(middle == Tokens{65535, 40000, 2});

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fourfold/base/box.hpp>
+
 #include <cstdint>
 
 namespace fourfold::data {
@@ -56,14 +58,6 @@ class SampleOrder {
   std::int64_t samples_per_epoch_;
 };
 
-/// Consecutive sample numbers [begin, begin + count).
-struct SampleRange {
-  std::int64_t begin = 0;
-  std::int64_t count = 0;
-  std::int64_t end() const noexcept { return begin + count; }
-  friend bool operator==(const SampleRange&, const SampleRange&) = default;
-};
-
 /// Which samples each rank takes in each step. A step trains on the sample numbers [f, f + G), G =
 /// global_batch, whatever the mesh, where f is the number of samples trained on before: position r
 /// of DP on the dp axis takes the r-th run of G / DP numbers, and cuts it into micro-batches of M
@@ -86,8 +80,8 @@ struct BatchPlan {
   /// Sample numbers of micro-batch `accumulation_step` at position `dp_rank` in a step that begins
   /// with `first_sample`. @pre valid(), first_sample >= 0, dp_rank in [0, dp), accumulation_step in
   /// range
-  SampleRange micro_batch_samples(std::int64_t first_sample, std::int64_t dp_rank,
-                                  std::int64_t accumulation_step) const;
+  Range micro_batch_samples(std::int64_t first_sample, std::int64_t dp_rank,
+                            std::int64_t accumulation_step) const;
 };
 
 /// How an evaluation goes once, in order, through `samples` samples: round k gives position r of DP
@@ -100,7 +94,7 @@ struct EvaluationPlan {
 
   std::int64_t rounds() const noexcept;
   /// @pre 0 <= round < rounds() and 0 <= dp_rank < dp
-  SampleRange micro_batch_samples(std::int64_t round, std::int64_t dp_rank) const;
+  Range micro_batch_samples(std::int64_t round, std::int64_t dp_rank) const;
 };
 
 }  // namespace fourfold::data

@@ -48,7 +48,7 @@ class MicroBatchBuffer {
   /// then: of what is on it now it waits for nothing.
   /// @return how many of the targets held here are not ignored
   /// @throws UserError (data_corrupt) as TokenDataset::fill
-  std::int64_t fill(const data::TokenDataset& dataset, data::SampleRange samples, std::int64_t step,
+  std::int64_t fill(const data::TokenDataset& dataset, Range samples, std::int64_t step,
                     device::StreamRef stream);
   const model::Batch& batch() const noexcept { return batch_; }
 
@@ -88,7 +88,7 @@ class BatchLoader {
 
  private:
   /// Valid targets of whole samples.
-  std::int64_t targets_of(data::SampleRange samples) const;
+  std::int64_t targets_of(Range samples) const;
 
   const data::TokenDataset* dataset_;
   data::BatchPlan plan_;

@@ -39,7 +39,7 @@ class Evaluator {
 
   /// Called after each micro-batch of this rank with the samples it held; the stage's slot 0 has
   /// their logits and losses.
-  using Visit = std::function<void(data::SampleRange samples)>;
+  using Visit = std::function<void(Range samples)>;
 
   /// Collective over the mesh; the same answer on all ranks. Uses the stages' slot 0, which
   /// must wait for no backward pass. Blocks the host. All ranks make as many forward passes, in
