@@ -114,7 +114,7 @@ void print_plan(const interchange::ExportPlan& plan, const std::string& output) 
     program::print("{}{}{}  {} tensors, {}\n", output, plan.is_folder ? "/" : "", file.name,
                    file.tensors.size(), telemetry::bytes_text(file.bytes));
   }
-  for (const interchange::ExportPlan::Text& text : plan.texts) {
+  for (const interchange::TextFile& text : plan.texts) {
     program::print("{}/{}\n", output, text.name);
   }
 }

@@ -27,7 +27,7 @@ std::int64_t padded(std::int64_t rows, std::int64_t multiple) {
 }
 
 std::int64_t bytes_of(const ForeignTensor& tensor, DType dtype) {
-  return tensor.shape.elements() * static_cast<std::int64_t>(size_in_bytes(dtype));
+  return tensor.shape.elements() * size_in_bytes(dtype);
 }
 
 /// The tensors in order, a new file begun before one would be too large.
@@ -63,8 +63,7 @@ std::string index_of(const std::vector<ForeignFile>& files, DType dtype) {
       parameters += tensor.shape.elements();
     }
   }
-  return io::safetensors_index(
-      file_of, parameters * static_cast<std::int64_t>(size_in_bytes(dtype)), parameters);
+  return io::safetensors_index(file_of, parameters * size_in_bytes(dtype), parameters);
 }
 
 [[noreturn]] void unlike_llmc(const char* key, const std::string& value, const std::string& needs) {
@@ -128,7 +127,7 @@ void refuse_existing(const std::filesystem::path& path) {
 /// of the tokenizer say (5.24).
 bool is_split_otherwise(const model::Architecture& config, const HfTokenizer& tokenizer) {
   constexpr std::string_view qwen2s = R"(|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*)";
-  const auto file = std::ranges::find(tokenizer.files, "tokenizer.json", &HfTokenizer::File::name);
+  const auto file = std::ranges::find(tokenizer.files, "tokenizer.json", &TextFile::name);
   return config.attention.qkv_bias && file != tokenizer.files.end() &&
          file->contents.find(qwen2s) == std::string::npos;
 }
@@ -172,15 +171,13 @@ ExportPlan plan_hf_export(const model::Architecture& config, const ExportOptions
   if (!tokenizer.special.eos.empty()) {
     plan.texts.push_back({"generation_config.json", hf_generation_config_json(tokenizer.special)});
   }
-  for (const HfTokenizer::File& file : tokenizer.files) {
-    plan.texts.push_back({file.name, file.contents});
-  }
+  plan.texts.insert(plan.texts.end(), tokenizer.files.begin(), tokenizer.files.end());
   plan.files = in_files(hf_tensors(config, rows), options);
   for (std::size_t i = 0; i < plan.files.size(); ++i) {
     ForeignFile& file = plan.files[i];
     file.name = io::safetensors_file_name(i, plan.files.size());
     file.head = header_of(file, options.dtype);
-    file.bytes += static_cast<std::int64_t>(file.head.size());
+    file.bytes += file.head.size();
   }
   if (plan.files.size() > 1) {
     plan.texts.push_back({io::safetensors_index_name, index_of(plan.files, options.dtype)});
@@ -234,7 +231,7 @@ void write_export(const ExportPlan& plan, io::TensorSource& source,
   ForeignWriter writer(source, plan.dtype, memory_bytes);
   std::int64_t done = 0;
   const auto written = [&](std::span<const std::byte> bytes) {
-    done += static_cast<std::int64_t>(bytes.size());
+    done += bytes.size();
     progress(done);
   };
   refuse_existing(path);
@@ -242,11 +239,11 @@ void write_export(const ExportPlan& plan, io::TensorSource& source,
     write_file(plan.files.front(), path, writer, written);
     return;
   }
-  io::NewFolder folder(path, static_cast<std::uint64_t>(plan.bytes()));
+  io::NewFolder folder(path, plan.bytes());
   for (const ForeignFile& file : plan.files) {
     write_file(file, folder.path() / file.name, writer, written);
   }
-  for (const ExportPlan::Text& text : plan.texts) {
+  for (const TextFile& text : plan.texts) {
     io::AtomicFile output(folder.path() / text.name);
     output.write(text.contents);
     output.publish();

@@ -84,7 +84,7 @@ void ForeignSource::read(const io::TensorId& id, const Box& box, TensorView targ
   const std::int64_t rows = theirs.extent[0];
   const std::int64_t columns = theirs.elements() / rows;
   const std::int64_t rows_at_once = std::clamp<std::int64_t>(piece_elements / columns, 1, rows);
-  auto* const values = static_cast<float*>(target.data());
+  float* const values = target.as<float>();
   for (std::int64_t row = 0; row < rows; row += rows_at_once) {
     Box piece = theirs;
     piece.offset[0] += row;
@@ -116,12 +116,11 @@ void ForeignSource::read_rows(const Place& place, const Box& theirs, float* valu
   for (std::size_t dim = 0; dim < last.rank(); ++dim) {
     last[dim] += theirs.extent[dim] - 1;
   }
-  const std::uint64_t box_end =
-      static_cast<std::uint64_t>(linear_index(whole.extent, last) + 1) * size;
+  const std::uint64_t box_end = (linear_index(whole.extent, last) + 1) * size;
   for_each_run(whole, theirs, theirs, [&](const Run& run) {
-    const std::uint64_t begin = static_cast<std::uint64_t>(run.source_element) * size;
-    const auto bytes = static_cast<std::size_t>(run.elements) * size;
-    std::byte* const to = elements_.data() + static_cast<std::size_t>(run.target_element) * size;
+    const std::uint64_t begin = run.source_element * size;
+    const std::size_t bytes = run.elements * size;
+    std::byte* const to = elements_.data() + run.target_element * size;
     if (bytes >= long_run_bytes) {
       place.array.read(begin, {to, bytes});
       return;

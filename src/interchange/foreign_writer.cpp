@@ -37,8 +37,7 @@ ForeignWriter::ForeignWriter(io::TensorSource& source, DType dtype, std::int64_t
     : source_(&source),
       dtype_(dtype),
       // Three buffers of at most this many elements, and what the source reads through.
-      rows_elements_(std::max<std::int64_t>(memory_bytes / 4, 1 << 20) /
-                     static_cast<std::int64_t>(sizeof(float))) {}
+      rows_elements_(std::max<std::int64_t>(memory_bytes / 4, 1 << 20) / 4) {}
 
 void ForeignWriter::write(const ForeignTensor& tensor, const Sink& sink) {
   const std::int64_t rows = tensor.shape[0];

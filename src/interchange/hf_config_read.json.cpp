@@ -16,6 +16,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace fourfold::interchange {
@@ -38,7 +39,7 @@ void refuse_key_twice(std::string_view text, const std::string& file_name) {
     }
     return true;
   };
-  static_cast<void>(json_if_any<json>(text, look));
+  std::ignore = json_if_any<json>(text, look);
   if (!twice.empty()) {
     throw UserError(ExitCode::data_corrupt,
                     format_message("{}: has the key \"{}\" twice (which is meant is not known); "
@@ -100,8 +101,7 @@ void refuse_sliding_windows(const Members& members) {
   if (layers == nullptr) {
     return;
   }
-  if (layers->is_array() &&
-      static_cast<std::int64_t>(layers->size()) != members.size("num_hidden_layers")) {
+  if (layers->is_array() && std::ssize(*layers) != members.size("num_hidden_layers")) {
     members.contradict("layer_types", members.stated("num_hidden_layers"));
   }
   for (const json& layer : *layers) {
@@ -153,9 +153,8 @@ void refuse_other_architectures(const Members& members, std::string_view type) {
   }
   const bool agrees = std::ranges::any_of(*list, [&](const json& name) {
     return name.is_string() &&
-           std::ranges::equal(
-               name.get<std::string>().substr(0, type.size()), type,
-               [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; });
+           std::ranges::equal(name.get<std::string>().substr(0, type.size()), type,
+                              [](unsigned char a, char b) { return std::tolower(a) == b; });
   });
   if (!agrees) {
     members.contradict("architectures", members.stated("model_type"));

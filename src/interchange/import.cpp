@@ -67,8 +67,8 @@ bool is_buffer(std::string_view name) {
 std::optional<std::vector<std::byte>> rounded(const io::StoredArray& array, std::int64_t begin,
                                               std::int64_t count, DType dtype) {
   const std::size_t size = size_in_bytes(*array.dtype());
-  std::vector<std::byte> stored(static_cast<std::size_t>(count) * size);
-  array.read(static_cast<std::uint64_t>(begin) * size, stored);
+  std::vector<std::byte> stored(count * size);
+  array.read(begin * size, stored);
   if (dtype == *array.dtype()) {
     return stored;
   }

@@ -59,8 +59,9 @@ class Fields {
     std::uint64_t value = 0;
     constexpr std::size_t longest = 10;
     for (std::size_t i = 0; i < std::min(longest, rest_.size()); ++i) {
-      const auto byte = static_cast<unsigned char>(rest_[i]);
-      value |= static_cast<std::uint64_t>(byte & 0x7fU) << (7 * i);
+      const unsigned char byte = rest_[i];
+      const std::uint64_t seven_bits = byte & 0x7fU;
+      value |= seven_bits << (7 * i);
       if (byte < 0x80) {
         rest_.remove_prefix(i + 1);
         return value;

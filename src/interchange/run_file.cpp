@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <tuple>
 #include <variant>
 
 namespace fourfold::interchange {
@@ -59,7 +60,7 @@ std::string run_file_of(const model::Architecture& model, const std::string& tok
       }
     }
   }
-  static_cast<void>(runfile::parse_run_config(text, file.string()));  // what train will do
+  std::ignore = runfile::parse_run_config(text, file.string());  // what train will do
   return text;
 }
 

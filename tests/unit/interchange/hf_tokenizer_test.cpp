@@ -23,13 +23,14 @@ using fourfold::harness::read_bytes;
 using fourfold::harness::ScratchFolder;
 using fourfold::interchange::hf_tokenizer;
 using fourfold::interchange::HfTokenizer;
+using fourfold::interchange::TextFile;
 
 namespace {
 
 const std::string golden = FOURFOLD_GOLDEN_DIR "/tokenizers/";
 
 std::string contents(const HfTokenizer& tokenizer, const std::string& name) {
-  const auto found = std::ranges::find(tokenizer.files, name, &HfTokenizer::File::name);
+  const auto found = std::ranges::find(tokenizer.files, name, &TextFile::name);
   return found == tokenizer.files.end() ? "(missing)" : found->contents;
 }
 
@@ -238,8 +239,7 @@ TEST_CASE("config.json and generation_config.json say where texts end") {
   const auto text_of = [&](const std::string& name) {
     const auto plan =
         fourfold::interchange::plan_hf_export(fourfold::harness::llama_model(), {}, tokenizer);
-    const auto found =
-        std::ranges::find(plan.texts, name, &fourfold::interchange::ExportPlan::Text::name);
+    const auto found = std::ranges::find(plan.texts, name, &TextFile::name);
     return found == plan.texts.end() ? "(missing)" : found->contents;
   };
   CHECK_THAT(text_of("config.json"), ContainsSubstring(R"("eos_token_id": null)"));

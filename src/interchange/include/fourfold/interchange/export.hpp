@@ -36,12 +36,8 @@ struct ForeignFile {
 struct ExportPlan {
   bool is_folder = true;
   DType dtype = DType::f32;
-  std::vector<ForeignFile> files;  ///< one, unless is_folder
-  struct Text {
-    std::string name;
-    std::string contents;
-  };
-  std::vector<Text> texts = {};         ///< config.json, the index, the tokenizer's
+  std::vector<ForeignFile> files;       ///< one, unless is_folder
+  std::vector<TextFile> texts = {};     ///< config.json, the index, the tokenizer's
   std::vector<std::string> notes = {};  ///< what others make of it that this program does not
   std::int64_t bytes() const;
 };

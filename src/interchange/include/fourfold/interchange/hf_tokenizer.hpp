@@ -18,13 +18,15 @@ struct SpecialTokens {
   std::vector<std::int32_t> eos;  ///< generation ends at any of them
 };
 
+/// A file of text that stands in the folder of a model.
+struct TextFile {
+  std::string name;
+  std::string contents;
+};
+
 /// A tokenizer as transformers' AutoTokenizer loads it.
 struct HfTokenizer {
-  struct File {
-    std::string name;
-    std::string contents;
-  };
-  std::vector<File> files;
+  std::vector<TextFile> files;
   SpecialTokens special;
   std::int32_t vocab_size = 0;
   std::vector<std::string> notes;  ///< where transformers differs from us, a line each
