@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "results.hpp"
 
+#include <fourfold/base/amount.hpp>
 #include <fourfold/base/text.hpp>
 
 #include <fmt/format.h>
@@ -49,14 +50,6 @@ std::string size_text(double bytes) {
     ++unit;
   }
   return fmt::format("{:g} {}", std::round(bytes * 10) / 10, units[unit]);
-}
-
-/// 1, 2 or 5 times a power of ten, so that `range` has about five steps.
-double tick_distance(double range) {
-  const double raw = range / 5;
-  const double power = std::pow(10.0, std::floor(std::log10(raw)));
-  const double leading = raw / power;
-  return power * (leading < 1.5 ? 1 : leading < 3.5 ? 2 : leading < 7.5 ? 5 : 10);
 }
 
 struct Point {
@@ -137,7 +130,7 @@ class Picture {
 
   std::string vertical_axis() const {
     std::string svg;
-    const double step = tick_distance(most_);
+    const double step = tick_distance(most_, 5);
     for (int i = 0; i * step <= most_; ++i) {
       svg += fmt::format(
           "<line class=\"rule\" x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>"

@@ -154,8 +154,8 @@ std::string summary_of(const Examined& examined) {
   const std::vector<double> reads = rates_of(examined.facts, &DirectoryFacts::read_s);
   std::string text = first.probed;
   if (examined.directory.use == Directory::Use::data) {
-    text = fmt::format("{}: {} tokens", examined.directory.path,
-                       telemetry::count_text(static_cast<double>(first.tokens)));
+    text =
+        fmt::format("{}: {} tokens", examined.directory.path, telemetry::count_text(first.tokens));
   } else if (std::string_view(first.probed) != examined.directory.path) {
     text += fmt::format(" (for {}, which is not there yet)", examined.directory.path);
   }

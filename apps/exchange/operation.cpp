@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/enum_name.hpp>
 #include <fourfold/comm/flight_recorder.hpp>
 #include <fourfold/exchange/operation.hpp>
 
@@ -27,7 +28,7 @@ std::span<const Operation> all_operations() noexcept {
 std::string_view name(Operation operation) noexcept {
   constexpr std::array<std::string_view, 5> names{"all_reduce", "all_gather", "reduce_scatter",
                                                   "all_to_all", "send_recv"};
-  return names[static_cast<std::size_t>(operation)];
+  return name_in(names, operation);
 }
 
 std::optional<Operation> operation_from_name(std::string_view text) noexcept {

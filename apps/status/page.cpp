@@ -85,8 +85,7 @@ std::string step_text(const RunView& view) {
 
 std::string jobs_text(std::int64_t jobs) {
   return jobs == 1 ? "about one more job of this length"
-                   : fmt::format("about {} more jobs of this length",
-                                 count_text(static_cast<double>(jobs)));
+                   : fmt::format("about {} more jobs of this length", count_text(jobs));
 }
 
 std::string outlook_text(const RunView& view) {

@@ -38,9 +38,7 @@ void LastStateSink::checkpoint(const telemetry::CheckpointRecord& record, double
 }
 
 void end_metrics(telemetry::MetricsLog& metrics, const telemetry::ExitStatus& status) {
-  metrics.end({.step = status.step.value_or(0),
-               .code = static_cast<int>(status.code),
-               .reason = status.reason});
+  metrics.end({.step = status.step.value_or(0), .code = status.code, .reason = status.reason});
 }
 
 void write_run_end(const std::filesystem::path& log_dir, const telemetry::ExitStatus& status,

@@ -61,7 +61,7 @@ void put_key(std::string& out, std::uint32_t field, Wire wire) {
 
 void put_integer(std::string& out, std::uint32_t field, std::int64_t value) {
   put_key(out, field, Wire::varint);
-  put_varint(out, static_cast<std::uint64_t>(value));
+  put_varint(out, value);
 }
 
 void put_double(std::string& out, std::uint32_t field, double value) {
@@ -69,9 +69,9 @@ void put_double(std::string& out, std::uint32_t field, double value) {
   put_little_endian(out, std::bit_cast<std::uint64_t>(value));
 }
 
-void put_float(std::string& out, std::uint32_t field, float value) {
+void put_float(std::string& out, std::uint32_t field, double value) {
   put_key(out, field, Wire::fixed32);
-  put_little_endian(out, std::bit_cast<std::uint32_t>(value));
+  put_little_endian(out, std::bit_cast<std::uint32_t>(static_cast<float>(value)));
 }
 
 void put_bytes(std::string& out, std::uint32_t field, std::string_view bytes) {

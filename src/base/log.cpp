@@ -23,11 +23,8 @@ State& state() {
   return instance;
 }
 
-struct ThreadRank {
-  int rank = 0;
-  int size = 1;
-};
-thread_local ThreadRank this_rank;
+thread_local int this_rank = 0;
+thread_local int ranks = 1;
 
 void emit(Level level, std::string_view message) {
   const std::string line = printable_message(message);
@@ -71,27 +68,28 @@ Sink set_sink(Sink sink) {
 }
 
 void set_thread_rank(int rank, int size) {
-  this_rank = {rank, size};
+  this_rank = rank;
+  ranks = size;
 }
 int thread_rank() noexcept {
-  return this_rank.rank;
+  return this_rank;
 }
 
 void info(std::string_view message) {
-  if (this_rank.rank == 0) {
+  if (this_rank == 0) {
     emit(Level::info, message);
   }
 }
 
 void warning(std::string_view message) {
-  if (this_rank.rank == 0) {
+  if (this_rank == 0) {
     emit(Level::warning, message);
   }
 }
 
 void local(Level level, std::string_view message) {
-  if (this_rank.size > 1) {
-    emit(level, fmt::format("[rank {}] {}", this_rank.rank, message));
+  if (ranks > 1) {
+    emit(level, fmt::format("[rank {}] {}", this_rank, message));
   } else {
     emit(level, message);
   }

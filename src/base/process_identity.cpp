@@ -29,7 +29,7 @@ const RankIdentity& rank_identity() noexcept {
   return identity();
 }
 
-std::string ranges_text(std::span<const int> numbers) {
+std::string ranges_text(std::span<const int> numbers, std::string_view dash) {
   std::vector<std::string> parts;
   for (std::size_t first = 0; first < numbers.size();) {
     std::size_t last = first;
@@ -37,7 +37,7 @@ std::string ranges_text(std::span<const int> numbers) {
       ++last;
     }
     parts.push_back(first == last ? fmt::format("{}", numbers[first])
-                                  : fmt::format("{}-{}", numbers[first], numbers[last]));
+                                  : fmt::format("{}{}{}", numbers[first], dash, numbers[last]));
     first = last + 1;
   }
   return fmt::format("{}", fmt::join(parts, ", "));

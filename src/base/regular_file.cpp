@@ -110,7 +110,7 @@ std::optional<std::string> read_regular_file(const RegularFile& file, std::uint6
       return got < 0 ? fmt::format("cannot be read at byte {} ({})", done, std::strerror(errno))
                      : fmt::format("ends at byte {}, in the middle of what it should hold", done);
     }
-    done += static_cast<std::size_t>(got);
+    done += got;
   }
   return std::nullopt;
 }

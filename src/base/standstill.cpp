@@ -6,6 +6,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <stop_token>
 #include <thread>
 
 namespace fourfold {
@@ -33,36 +34,18 @@ Seen& seen() noexcept {
   return one;
 }
 
+/// Notes for how long this thread itself was not let run.
+void look(const std::stop_token& end) {
+  std::condition_variable_any wake;
+  std::unique_lock lock(seen().mutex);
+  while (!end.stop_requested()) {
+    wake.wait_for(lock, end, std::chrono::duration<double>(between_looks_s), [] { return false; });
+    seen().total_s += seen().since_last_look_s();
+    seen().last_look_s = steady_time_s();
+  }
+}
+
 }  // namespace
-
-class StandstillWatch::Looking {
- public:
-  Looking() : thread_([this] { look(); }) {}
-  ~Looking() {
-    {
-      const std::scoped_lock lock(seen().mutex);
-      ends_ = true;
-    }
-    wake_.notify_one();
-    thread_.join();
-  }
-  Looking(const Looking&) = delete;
-  Looking& operator=(const Looking&) = delete;
-
- private:
-  void look() {
-    std::unique_lock lock(seen().mutex);
-    while (!ends_) {
-      wake_.wait_for(lock, std::chrono::duration<double>(between_looks_s));
-      seen().total_s += seen().since_last_look_s();
-      seen().last_look_s = steady_time_s();
-    }
-  }
-
-  bool ends_ = false;
-  std::condition_variable wake_;
-  std::thread thread_;  ///< last: it uses the others
-};
 
 StandstillWatch::StandstillWatch(double least_s) {
   {
@@ -73,11 +56,12 @@ StandstillWatch::StandstillWatch(double least_s) {
     seen().last_look_s = steady_time_s();
     seen().total_s = 0;
   }
-  looking_ = std::make_unique<Looking>();
+  looking_ = std::jthread(look);
 }
 
 StandstillWatch::~StandstillWatch() {
-  looking_.reset();
+  looking_.request_stop();
+  looking_.join();
   const std::scoped_lock lock(seen().mutex);
   seen().is_watched = false;
   seen().total_s = 0;

@@ -13,7 +13,7 @@ std::pair<Shape, std::size_t> row_slice(const Shape& shape, DType dtype, std::in
   slice[0] = 1;
   const auto row_bytes = slice.elements() * size_in_bytes(dtype);
   slice[0] = count;
-  return {slice, row_bytes * static_cast<std::size_t>(begin)};
+  return {slice, row_bytes * begin};
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace {
 
 /// ASCII's control characters and those of Latin 1. @param character  valid UTF-8
 bool is_control(std::string_view character) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(character[i]); };
+  const auto byte = [&](std::size_t i) -> unsigned char { return character[i]; };
   return character.size() == 1 ? byte(0) < 0x20 || byte(0) == 0x7F
                                : byte(0) == 0xC2 && byte(1) < 0xA0;
 }
@@ -29,7 +29,7 @@ bool turns_direction(std::string_view character) {
 
 /// The scalar value. @param character  valid UTF-8 of at most three bytes
 unsigned code_point(std::string_view character) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(character[i]); };
+  const auto byte = [&](std::size_t i) -> unsigned char { return character[i]; };
   switch (character.size()) {
     case 1:
       return byte(0);
@@ -47,7 +47,8 @@ std::string printable(std::string_view text, std::string_view kept) {
   while (!text.empty()) {
     const std::string_view character = text.substr(0, utf8_character_bytes(text));
     if (character.empty()) {
-      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text.front()));
+      const unsigned char byte = text.front();
+      out += fmt::format("\\x{:02x}", byte);
     } else if (turns_direction(character) ||
                (is_control(character) && kept.find(character) == std::string_view::npos)) {
       out += fmt::format("\\u{:04x}", code_point(character));
@@ -61,8 +62,8 @@ std::string printable(std::string_view text, std::string_view kept) {
 
 /// U+FFFE and U+FFFF, and their like in other planes. @param character  valid UTF-8
 bool is_noncharacter(std::string_view character) {
-  const auto from_end = [&](std::size_t i) {
-    return static_cast<unsigned char>(character[character.size() - i]);
+  const auto from_end = [&](std::size_t i) -> unsigned char {
+    return character[character.size() - i];
   };
   return character.size() >= 3 && from_end(1) >= 0xBE && from_end(2) == 0xBF &&
          (from_end(3) & 0x0FU) == 0x0F;
@@ -88,7 +89,7 @@ std::string_view entity_of(char c) {
 }  // namespace
 
 std::size_t utf8_character_bytes(std::string_view text) noexcept {
-  const auto at = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const auto at = [&](std::size_t i) -> unsigned char { return text[i]; };
   if (text.empty() || at(0) < 0x80) {
     return text.empty() ? 0 : 1;
   }
@@ -157,17 +158,19 @@ std::string printable_message(std::string_view text) {
   }
 }
 
-int edit_distance(std::string_view a, std::string_view b) {
+std::size_t edit_distance(std::string_view a, std::string_view b) {
   const std::size_t columns = b.size() + 1;
-  std::vector<int> table((a.size() + 1) * columns);
-  const auto at = [&](std::size_t i, std::size_t j) -> int& { return table[i * columns + j]; };
+  std::vector<std::size_t> table((a.size() + 1) * columns);
+  const auto at = [&](std::size_t i, std::size_t j) -> std::size_t& {
+    return table[i * columns + j];
+  };
   for (std::size_t i = 0; i <= a.size(); ++i) {
     for (std::size_t j = 0; j <= b.size(); ++j) {
       if (i == 0 || j == 0) {
-        at(i, j) = static_cast<int>(i + j);
+        at(i, j) = i + j;
         continue;
       }
-      const int substitution = at(i - 1, j - 1) + (a[i - 1] == b[j - 1] ? 0 : 1);
+      const std::size_t substitution = at(i - 1, j - 1) + (a[i - 1] == b[j - 1] ? 0 : 1);
       at(i, j) = std::min({at(i - 1, j) + 1, at(i, j - 1) + 1, substitution});
       if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
         at(i, j) = std::min(at(i, j), at(i - 2, j - 2) + 1);
@@ -179,10 +182,10 @@ int edit_distance(std::string_view a, std::string_view b) {
 
 std::optional<std::string> nearest(std::string_view typed, std::span<const std::string> known) {
   std::optional<std::string> best;
-  int best_distance = 3;
+  std::size_t best_distance = 3;
   for (const std::string& word : known) {
-    const int distance = edit_distance(typed, word);
-    if (distance < best_distance && distance < static_cast<int>(word.size())) {
+    const std::size_t distance = edit_distance(typed, word);
+    if (distance < best_distance && distance < word.size()) {
       best = word;
       best_distance = distance;
     }

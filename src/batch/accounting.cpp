@@ -178,10 +178,11 @@ std::vector<JobSpan> job_spans(std::string_view text) {
   static const std::regex form(R"((\d+)\|([A-Z_]+)\|(\d+)\|(\d*)[^|]*\|(\d+)\|[^|\s]+)");
   std::vector<JobSpan> spans;
   for (const auto& line : lines_of_form(text, form)) {
-    JobSpan span{.job = line[1],
-                 .state = line[2],
-                 .began_unix_s = static_cast<double>(number_of(line[3])),
-                 .nodes = static_cast<int>(std::clamp(number_of(line[5]), 1L, 1'000'000L))};
+    JobSpan span{
+        .job = line[1],
+        .state = line[2],
+        .began_unix_s = static_cast<double>(number_of(line[3])),
+        .nodes = static_cast<int>(std::clamp<std::int64_t>(number_of(line[5]), 1, 1'000'000))};
     if (!line[4].empty() && !goes_on(span.state)) {
       span.ended_unix_s = number_of(line[4]);
     }

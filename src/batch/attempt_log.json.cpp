@@ -37,11 +37,8 @@ void add_text(const char* key, const std::string& text, Json& json) {
 /// As much of a number as an integer of these limits can be: none that a damaged line holds does
 /// harm.
 template <class T>
-T whole_number(const Json& json, T low, T high) {
-  const auto number = json.get<double>();
-  return number <= static_cast<double>(low)    ? low
-         : number >= static_cast<double>(high) ? high
-                                               : static_cast<T>(number);
+T whole_number(const Json& json, double low, double high) {
+  return static_cast<T>(std::clamp(json.get<double>(), low, high));
 }
 
 constexpr std::int64_t most_steps = std::int64_t{1} << 53;
@@ -65,7 +62,7 @@ Json head_of(const char* event, double unix_s, const BatchJob& start) {
 
 BatchJob start_in(const Json& json) {
   const auto count = [](const Json& value) {
-    return whole_number<long>(value, 0, std::numeric_limits<int>::max());
+    return whole_number<std::int64_t>(value, 0, std::numeric_limits<int>::max());
   };
   return {.id = json.at("job"),
           .restarts = count(json.at("restart")),
@@ -73,7 +70,7 @@ BatchJob start_in(const Json& json) {
 }
 
 ExitCode code_in(const Json& json) {
-  return static_cast<ExitCode>(whole_number(json.at("code"), lowest_code, highest_code));
+  return ExitCode{whole_number<int>(json.at("code"), lowest_code, highest_code)};
 }
 
 /// Nothing where a line of an earlier version does not say.
@@ -85,7 +82,7 @@ std::optional<double> time_in(const Json& json, const char* key) {
 
 int nodes_if_told(const Json& json, const char* key) {
   const auto found = json.find(key);
-  return found == json.end() ? 0 : whole_number(*found, 0, most_nodes);
+  return found == json.end() ? 0 : whole_number<int>(*found, 0, most_nodes);
 }
 
 /// None where a line of an earlier version does not say.
@@ -93,7 +90,7 @@ std::vector<int> node_counts_in(const Json& json) {
   std::vector<int> counts;
   if (const auto found = json.find("idle_with_nodes"); found != json.end()) {
     for (const Json& count : *found) {
-      counts.push_back(whole_number(count, 1, most_nodes));
+      counts.push_back(whole_number<int>(count, 1, most_nodes));
     }
   }
   return counts;
@@ -105,7 +102,7 @@ Attempt attempt_of(const Json& json) {
           .job = start.id,
           .restart = start.restarts,
           .launch = start.launch,
-          .nodes = whole_number(json.at("nodes"), 1, most_nodes),
+          .nodes = whole_number<int>(json.at("nodes"), 1, most_nodes),
           .held_nodes = nodes_if_told(json, "held_nodes"),
           .idle_nodes = nodes_if_told(json, "idle_nodes"),
           .idle_with_nodes = node_counts_in(json),
@@ -162,18 +159,18 @@ void add(const Json& json, AttemptRecords& records) {
     attempt->end = end_of(json);
   } else if (event == "released" && attempt != nullptr) {
     attempt->released = {.unix_s = json.at("time"),
-                         .nodes = whole_number(json.at("nodes"), 1, most_nodes)};
+                         .nodes = whole_number<int>(json.at("nodes"), 1, most_nodes)};
   }
 }
 
 }  // namespace
 
 BatchJob RefusedStart::start() const {
-  return {.id = job, .restarts = static_cast<long>(restart), .launch = static_cast<long>(launch)};
+  return {.id = job, .restarts = restart, .launch = launch};
 }
 
 BatchJob Attempt::start() const {
-  return {.id = job, .restarts = static_cast<long>(restart), .launch = static_cast<long>(launch)};
+  return {.id = job, .restarts = restart, .launch = launch};
 }
 
 const Attempt* AttemptRecords::find(const BatchJob& start) const {
@@ -222,7 +219,7 @@ void AttemptLog::begin(const Attempt& attempt) const {
 
 void AttemptLog::end(const Attempt& attempt, const AttemptEnd& end) const {
   Json json = head_of("end", end.unix_s, attempt.start());
-  json["code"] = static_cast<int>(end.code);
+  json["code"] = end.code;
   json["reason"] = end.reason;
   json["step"] = or_null(end.step);
   json["retry"] = end.retry;
@@ -239,7 +236,7 @@ void AttemptLog::release(const Attempt& attempt, const JobRelease& release) cons
 
 void AttemptLog::refuse(const RefusedStart& start) const {
   Json json = head_of("refused", start.unix_s, start.start());
-  json["code"] = static_cast<int>(start.code);
+  json["code"] = start.code;
   json["reason"] = start.reason;
   append(line_of(json));
 }

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/amount.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/batch/chain.hpp>
 #include <fourfold/batch/launcher_words.hpp>
@@ -42,11 +43,11 @@ bool is_stop_signal(int code) {
   return code == signalled + SIGTERM || code == signalled + SIGUSR1 || code == signalled + SIGUSR2;
 }
 
-bool is_ours(int code) {
+bool is_ours(ExitCode code) {
   constexpr std::array<ExitCode, 6> codes{ExitCode::usage,    ExitCode::data_corrupt,
                                           ExitCode::internal, ExitCode::cannot_write,
                                           ExitCode::config,   ExitCode::no_progress};
-  return std::ranges::count(codes, static_cast<ExitCode>(code)) > 0;
+  return std::ranges::count(codes, code) > 0;
 }
 
 /// Whether a job trains, or has trained, and was not merely refused.
@@ -58,7 +59,7 @@ bool has_trained(const telemetry::ExitRecord& record) {
 /// lease, or has lost its own. What the launcher made of that may be anything.
 AttemptEnd overtaken(const BatchJob& winner, int launcher_code, double unix_s) {
   return {.unix_s = unix_s,
-          .code = is_ours(launcher_code) ? static_cast<ExitCode>(launcher_code) : ExitCode::config,
+          .code = is_ours(ExitCode{launcher_code}) ? ExitCode{launcher_code} : ExitCode::config,
           .reason = format_message("{} trains this run, or has since this one began (two would "
                                    "overwrite each other); let it train, or end it and submit anew",
                                    winner.id.empty() ? "a start outside of all jobs"
@@ -68,18 +69,16 @@ AttemptEnd overtaken(const BatchJob& winner, int launcher_code, double unix_s) {
 /// The end of a run whose processes took more memory than they may. Another start would take as
 /// much.
 AttemptEnd ended_for_memory(const MemoryKill& kill, const std::string& limit, double unix_s) {
-  constexpr double mib = 1 << 20;
   std::string reason = "killed for memory";
   if (!kill.nodes.empty()) {
     reason += format_message(" on {}", fmt::join(kill.nodes, ", "));
   }
   if (kill.taken_bytes && kill.limit_bytes) {
     reason += fmt::format(": its ranks there took {:.0f} MiB, and may take {:.0f} MiB",
-                          static_cast<double>(*kill.taken_bytes) / mib,
-                          static_cast<double>(*kill.limit_bytes) / mib);
+                          mib(*kill.taken_bytes), mib(*kill.limit_bytes));
   } else if (kill.largest_task_bytes) {
     reason += fmt::format(": its ranks there took all that they may, the largest {:.0f} MiB",
-                          static_cast<double>(*kill.largest_task_bytes) / mib);
+                          mib(*kill.largest_task_bytes));
   } else {
     reason += ": its ranks there took all that they may";
   }
@@ -124,8 +123,8 @@ AttemptEnd end_without_a_word(bool says_running, int launcher_code, double unix_
   constexpr int stopped = static_cast<int>(ExitCode::stopped_saved);
   constexpr int cannot_execute = 126;
   constexpr int not_found = 127;
-  if (says_running && is_ours(launcher_code)) {
-    end.code = static_cast<ExitCode>(launcher_code);
+  if (says_running && is_ours(ExitCode{launcher_code})) {
+    end.code = ExitCode{launcher_code};
     end.reason = "exit.json could not be written: the job's log says what happened";
     end.retry = false;
   } else if (says_running && is_part(said.nodes_gone, nodes)) {
@@ -161,8 +160,8 @@ AttemptEnd end_without_a_word(bool says_running, int launcher_code, double unix_
         "fourfold was not found on the nodes of the job, or cannot be run there (its folder is not "
         "mounted there, or another kind of processor); submit from where all nodes see it";
     end.retry = false;
-  } else if (is_ours(launcher_code)) {
-    end.code = static_cast<ExitCode>(launcher_code);
+  } else if (is_ours(ExitCode{launcher_code})) {
+    end.code = ExitCode{launcher_code};
     end.reason = "refused: the job's log says why";
     end.retry = false;
   } else if (launcher_code == 0 && said.is_finished) {
@@ -235,7 +234,7 @@ std::optional<Refusal> refusal(std::span<const Attempt> attempts, const Attempt&
         last->code,
         format_message("job {} of this chain ended with code {} ({}); another start would "
                        "not mend that: see to it, then submit anew",
-                       links.back()->job, static_cast<int>(last->code), last->reason)};
+                       links.back()->job, last->code, last->reason)};
   }
   const auto is_first_launch = [](const Attempt* one) { return one->launch == 0; };
   const auto starts = std::ranges::count_if(links, is_first_launch);

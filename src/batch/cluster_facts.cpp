@@ -23,6 +23,8 @@ namespace fourfold::batch {
 
 namespace {
 
+constexpr std::size_t mib = 1 << 20;
+
 /// "infinite" and "n/a" are none.
 bool is_limit(const std::string& time) {
   try {
@@ -38,18 +40,17 @@ std::vector<Partition> partitions_in(std::string_view text) {
   // "1-infinite") and the partition's state.
   static const std::regex form(
       R"(([^|\s]+?)(\*?)\|(\d+)[^|\s]?\|(\d+)[^|\s]?\|(\d+)[^|\s]?(?:\|([^|\s]*)\|(?:\d+-)?([^|\s]*)(?:\|([a-z]*))?)?)");
-  constexpr std::size_t mib = 1 << 20;
   std::vector<Partition> partitions;
   for (const auto& line : lines_of_form(text, form)) {
     const std::size_t node_mib = number_of(line[5]);
     partitions.push_back({.name = line[1],
                           .is_default = !line[2].empty(),
-                          .nodes = static_cast<int>(number_of(line[3])),
-                          .cpus = static_cast<int>(number_of(line[4])),
+                          .nodes = number_of<int>(line[3]),
+                          .cpus = number_of<int>(line[4]),
                           // 1 MiB is what a node has whose memory nobody has told Slurm.
                           .node_bytes = node_mib <= 1 ? 0 : node_mib * mib,
                           .time_limit = is_limit(line[6]) ? line[6] : "",
-                          .most_nodes = static_cast<int>(number_of(line[7])),
+                          .most_nodes = number_of<int>(line[7]),
                           .state = line[8]});
   }
   return partitions;
@@ -178,8 +179,6 @@ std::optional<std::string> mpi_of(std::span<const LibraryFact> libraries,
 
 namespace {
 
-constexpr std::size_t mib = 1 << 20;
-
 /// An amount in MiB as Slurm writes it: "200", "200M", "1G", "0.50G" is none.
 std::optional<std::uint64_t> amount_mib(const std::string& text) {
   std::uint64_t number = 0;
@@ -212,11 +211,11 @@ std::optional<std::string> value_of(const std::string& option, std::string_view 
 }
 
 MemoryGrant grant_of(std::uint64_t amount, bool of_cpu, std::string set_by, int cpus) {
-  const std::uint64_t on_node = amount * (of_cpu ? static_cast<std::uint64_t>(cpus) : 1);
+  const std::uint64_t on_node = amount * (of_cpu ? cpus : 1);
   if (of_cpu && cpus > 1) {
     set_by += format_message(", {} CPUs", cpus);
   }
-  return {.bytes = static_cast<std::size_t>(on_node) * mib, .set_by = std::move(set_by)};
+  return {.bytes = on_node * mib, .set_by = std::move(set_by)};
 }
 
 /// By an option of the job; nothing where none says.

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/amount.hpp>
 #include <fourfold/batch/node_hours.hpp>
 
 #include <algorithm>
@@ -40,8 +41,7 @@ double time_of(std::int64_t step, const RunAttempt& attempt) {
   if (after.step <= before.step || before.step >= step) {
     return before.unix_s;
   }
-  const double share =
-      static_cast<double>(step - before.step) / static_cast<double>(after.step - before.step);
+  const double share = ratio(step - before.step, after.step - before.step);
   return before.unix_s + share * (after.unix_s - before.unix_s);
 }
 

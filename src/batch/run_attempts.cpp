@@ -91,7 +91,7 @@ bool by_begin(const RunAttempt& a, const RunAttempt& b) {
 }  // namespace
 
 BatchJob RunAttempt::start() const {
-  return {.id = job, .restarts = static_cast<long>(restart), .launch = static_cast<long>(launch)};
+  return {.id = job, .restarts = restart, .launch = launch};
 }
 
 std::vector<RunAttempt> attempts_of_run(std::span<const Attempt> jobs,

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/enum_name.hpp>
 #include <fourfold/batch/run_state.hpp>
 
 #include <algorithm>
@@ -67,7 +68,7 @@ double longest_quiet_s(const RunTraces& traces) {
 std::string_view name(RunState state) noexcept {
   constexpr std::array<std::string_view, 7> names{"none",    "starting", "running", "silent",
                                                   "stopped", "failed",   "finished"};
-  return names[static_cast<std::size_t>(state)];
+  return name_in(names, state);
 }
 
 bool is_over(RunState state) noexcept {

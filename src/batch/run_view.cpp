@@ -263,7 +263,7 @@ RunView RunReader::look(double now_unix_s) {
   view.hang_file = is_there(files.hang());
   take_progress(traces, starts, view);
   if (newest != nullptr && view.deadline_unix_s) {
-    const BatchJob job{.id = newest->job, .restarts = static_cast<long>(newest->restart)};
+    const BatchJob job{.id = newest->job, .restarts = newest->restart};
     if (const auto moved = telemetry::moved_end_of(job, log_dir_)) {
       view.deadline_unix_s = *moved;
     }

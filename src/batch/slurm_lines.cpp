@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "slurm_lines.hpp"
 
-#include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <sstream>
 
@@ -23,12 +21,6 @@ std::vector<std::vector<std::string>> lines_of_form(std::string_view text, const
     }
   }
   return found;
-}
-
-long number_of(const std::string& text) {
-  long value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return std::max(0L, value);
 }
 
 }  // namespace fourfold::batch

@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
 #include <regex>
 #include <string>
 #include <string_view>
@@ -14,6 +17,11 @@ namespace fourfold::batch {
 std::vector<std::vector<std::string>> lines_of_form(std::string_view text, const std::regex& form);
 
 /// 0 for what is no number that fits.
-long number_of(const std::string& text);
+template <class Integer = std::int64_t>
+Integer number_of(const std::string& text) {
+  Integer value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return std::max<Integer>(0, value);
+}
 
 }  // namespace fourfold::batch

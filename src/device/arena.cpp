@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host_bytes.hpp"
 
+#include <fourfold/base/amount.hpp>
+#include <fourfold/base/enum_name.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/device/arena.hpp>
@@ -27,15 +29,15 @@ MemoryKind kind_of(Arena::Backing backing) {
 std::string_view name(MemoryUse use) noexcept {
   constexpr std::array<std::string_view, memory_use_count> names{
       "weights", "gradients", "optimizer", "activations", "communication", "workspace"};
-  return names[static_cast<std::size_t>(use)];
+  return name_in(names, use);
 }
 
 TensorView Arena::take(MemoryUse use, DType dtype, Shape shape) {
   FOURFOLD_EXPECT(!sealed_);
   const std::size_t bytes = shape.elements() * size_in_bytes(dtype);
   void* const data = place(use, bytes);
-  bytes_[static_cast<std::size_t>(use)] += bytes;
-  extents_[static_cast<std::size_t>(use)] += aligned(bytes);
+  of_use(bytes_, use) += bytes;
+  of_use(extents_, use) += aligned(bytes);
   return {data, dtype, shape};
 }
 
@@ -65,7 +67,7 @@ Arena::Block& Arena::block_with_room(MemoryUse use, std::size_t bytes) {
   if (found != blocks_.end()) {
     return *found;
   }
-  const std::size_t planned = std::exchange((*block_bytes_)[static_cast<std::size_t>(use)], 0);
+  const std::size_t planned = std::exchange(of_use(*block_bytes_, use), 0);
   return add_block(use, std::max(planned, bytes), MemoryKind::registrable);
 }
 

@@ -7,6 +7,8 @@
 
 #include <fourfold/device/buffer.hpp>
 
+#include <tuple>
+
 namespace fourfold::device {
 
 namespace {
@@ -61,7 +63,7 @@ Buffer::~Buffer() {
       free_host(data_);
       break;
     case MemoryKind::pinned:
-      static_cast<void>(cudaFreeHost(data_));
+      std::ignore = cudaFreeHost(data_);
       break;
     case MemoryKind::registrable:
       if (data_ != nullptr) {
@@ -70,7 +72,7 @@ Buffer::~Buffer() {
       break;
     default:
       if (data_ != nullptr) {
-        static_cast<void>(cudaFree(data_));
+        std::ignore = cudaFree(data_);
       }
       break;
   }
@@ -118,7 +120,7 @@ StreamBuffer::StreamBuffer(std::size_t bytes, StreamRef stream) : bytes_(bytes) 
 
 StreamBuffer::~StreamBuffer() {
   if (data_ != nullptr) {
-    static_cast<void>(cudaFree(data_));
+    std::ignore = cudaFree(data_);
   }
 }
 

@@ -5,12 +5,14 @@
 #include "cuda/cuda_check.hpp"
 #include "host_bytes.hpp"
 
+#include <fourfold/base/amount.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/device/device.hpp>
 
 #include <fmt/format.h>
 
 #include <string_view>
+#include <tuple>
 
 namespace fourfold::device {
 namespace {
@@ -35,7 +37,7 @@ std::string described_device() {
   const int index = taken_device();
   cudaDeviceProp properties{};
   if (cudaGetDeviceProperties(&properties, index) != cudaSuccess) {
-    static_cast<void>(cudaGetLastError());
+    std::ignore = cudaGetLastError();
     return fmt::format("GPU {}", index);
   }
   return fmt::format("GPU {} ({})", index, static_cast<const char*>(properties.name));
@@ -74,7 +76,7 @@ void check_cuda(cudaError_t result, const char* call, std::size_t bytes) {
   if (result == cudaSuccess) {
     return;
   }
-  static_cast<void>(cudaGetLastError());  // it is told here, and not again by the next call
+  std::ignore = cudaGetLastError();  // it is told here, and not again by the next call
   if (result == cudaErrorMemoryAllocation) {
     const bool of_host = std::string_view(call).starts_with("cudaHost");
     throw SystemError(ExitCode::config,
@@ -98,7 +100,7 @@ void check_cuda(cudaError_t result, const char* call, std::size_t bytes) {
 
 bool is_ready(cudaError_t result, const char* call) {
   if (result == cudaErrorNotReady) {
-    static_cast<void>(cudaGetLastError());
+    std::ignore = cudaGetLastError();
     return false;
   }
   check_cuda(result, call);

@@ -15,6 +15,7 @@
 #include <array>
 #include <atomic>
 #include <cstdlib>
+#include <tuple>
 
 namespace fourfold::device {
 namespace {
@@ -34,11 +35,11 @@ int count_devices() {
   if (result == cudaSuccess && count > 0) {
     return count;
   }
-  static_cast<void>(cudaGetLastError());
+  std::ignore = cudaGetLastError();
   int driver = 0;
   int runtime = 0;
-  static_cast<void>(cudaDriverGetVersion(&driver));
-  static_cast<void>(cudaRuntimeGetVersion(&runtime));
+  std::ignore = cudaDriverGetVersion(&driver);
+  std::ignore = cudaRuntimeGetVersion(&runtime);
   if (driver != 0 && is_fault_of_node(result)) {
     check_cuda(result, "cudaGetDeviceCount");
   }
@@ -77,7 +78,7 @@ DeviceFacts facts_of(int index) {
   int driver = 0;
   check_cuda(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
   return {.index = index,
-          .name = static_cast<const char*>(properties.name),
+          .name = properties.name,
           .bus_id = bus_id.data(),
           .total_bytes = properties.totalGlobalMem,
           .multiprocessors = properties.multiProcessorCount,

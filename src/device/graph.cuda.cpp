@@ -6,6 +6,7 @@
 #include <fourfold/base/contract.hpp>
 #include <fourfold/device/graph.hpp>
 
+#include <tuple>
 #include <utility>
 
 namespace fourfold::device {
@@ -17,7 +18,7 @@ class Recorded {
   Recorded() = default;
   ~Recorded() {
     if (graph_ != nullptr) {
-      static_cast<void>(cudaGraphDestroy(graph_));
+      std::ignore = cudaGraphDestroy(graph_);
     }
   }
   Recorded(const Recorded&) = delete;
@@ -38,8 +39,8 @@ void record(StreamRef stream, const std::function<void()>& enqueue, Recorded& re
   try {
     enqueue();
   } catch (...) {
-    static_cast<void>(cudaStreamEndCapture(native(stream), recorded.place()));
-    static_cast<void>(cudaGetLastError());
+    std::ignore = cudaStreamEndCapture(native(stream), recorded.place());
+    std::ignore = cudaGetLastError();
     throw;
   }
   check_cuda(cudaStreamEndCapture(native(stream), recorded.place()), "cudaStreamEndCapture");
@@ -55,7 +56,7 @@ struct Graph::Impl {
   Impl& operator=(const Impl&) = delete;
   ~Impl() {
     if (executable != nullptr) {
-      static_cast<void>(cudaGraphExecDestroy(executable));
+      std::ignore = cudaGraphExecDestroy(executable);
     }
   }
 };

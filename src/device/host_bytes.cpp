@@ -34,9 +34,9 @@ void free_host(void* data) noexcept {
 }
 
 MemoryOwner host_owner() {
-  static const auto total = static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) *
-                            static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  return {"host", total, static_cast<std::size_t>(available_memory_bytes().value_or(0))};
+  static const std::size_t total_bytes = ::sysconf(_SC_PHYS_PAGES) * ::sysconf(_SC_PAGESIZE);
+  const std::size_t free_bytes = available_memory_bytes().value_or(0);
+  return {"host", total_bytes, free_bytes};
 }
 
 }  // namespace fourfold::device

@@ -23,9 +23,4 @@ void free_host(void* data) noexcept;
 /// This machine.
 MemoryOwner host_owner();
 
-/// For messages: bytes as GiB.
-inline double gib(std::size_t bytes) {
-  return static_cast<double>(bytes) / (1024.0 * 1024.0 * 1024.0);
-}
-
 }  // namespace fourfold::device

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <tuple>
 
 namespace fourfold::device {
 namespace {
@@ -186,9 +187,9 @@ void* allocate_registrable(std::size_t bytes) {
 
 void free_registrable(void* data, std::size_t bytes) noexcept {
   const auto address = reinterpret_cast<CUdeviceptr>(data);
-  static_cast<void>(cudaDeviceSynchronize());  // as cudaFree() does
-  static_cast<void>(driver().unmap(address, in_pages(bytes)));
-  static_cast<void>(driver().free(address, in_pages(bytes)));
+  std::ignore = cudaDeviceSynchronize();  // as cudaFree() does
+  std::ignore = driver().unmap(address, in_pages(bytes));
+  std::ignore = driver().free(address, in_pages(bytes));
 }
 
 }  // namespace fourfold::device

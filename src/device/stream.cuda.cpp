@@ -7,6 +7,7 @@
 
 #include <exception>
 #include <mutex>
+#include <tuple>
 #include <utility>
 
 namespace fourfold::device {
@@ -70,7 +71,7 @@ void run_on_host(const std::function<void()>& work, StreamRef stream) {
   refuse_in_graph(stream, "cudaLaunchHostFunc");
   auto owned = std::make_unique<HostWork>(HostWork{work, host_failure()});
   check_cuda(cudaLaunchHostFunc(native(stream), run_and_forget, owned.get()), "cudaLaunchHostFunc");
-  static_cast<void>(owned.release());
+  std::ignore = owned.release();
   finish_if_default(stream);
 }
 
@@ -84,7 +85,7 @@ Stream::Stream(StreamPriority priority) : impl_(std::make_unique<Impl>()) {
 }
 Stream::~Stream() {
   if (impl_ && impl_->stream != nullptr) {
-    static_cast<void>(cudaStreamDestroy(impl_->stream));
+    std::ignore = cudaStreamDestroy(impl_->stream);
   }
 }
 Stream::Stream(Stream&&) noexcept = default;
@@ -114,7 +115,7 @@ struct Event::Impl {
 Event::Event() : impl_(std::make_unique<Impl>()) {}
 Event::~Event() {
   if (impl_ && impl_->event != nullptr) {
-    static_cast<void>(cudaEventDestroy(impl_->event));
+    std::ignore = cudaEventDestroy(impl_->event);
   }
 }
 Event::Event(Event&&) noexcept = default;

@@ -8,12 +8,13 @@
 #include <fourfold/device/timed_event.hpp>
 
 #include <limits>
+#include <tuple>
 #include <utility>
 
 namespace fourfold::device {
 namespace {
 
-float elapsed_ms(cudaEvent_t earlier, cudaEvent_t later) {
+double elapsed_ms(cudaEvent_t earlier, cudaEvent_t later) {
   float result_ms = 0;
   check_cuda(cudaEventElapsedTime(&result_ms, earlier, later), "cudaEventElapsedTime");
   return result_ms;
@@ -29,7 +30,7 @@ struct TimedEvent::Impl {
   Impl& operator=(const Impl&) = delete;
   ~Impl() {
     if (event != nullptr) {
-      static_cast<void>(cudaEventDestroy(event));
+      std::ignore = cudaEventDestroy(event);
     }
   }
 
@@ -53,7 +54,7 @@ struct StreamClock::Impl {
   void resolve() {
     if (is_renewed) {
       check_cuda(cudaEventSynchronize(next.event), "cudaEventSynchronize");
-      reference_s += static_cast<double>(elapsed_ms(reference.event, next.event)) * 1e-3;
+      reference_s += elapsed_ms(reference.event, next.event) * 1e-3;
       std::swap(reference.event, next.event);
       is_renewed = false;
     }
@@ -80,7 +81,7 @@ void TimedEvent::synchronize() const {
 
 double TimedEvent::us_since(const TimedEvent& earlier) const {
   FOURFOLD_EXPECT(impl_->event != nullptr && earlier.impl_->event != nullptr);
-  return static_cast<double>(elapsed_ms(earlier.impl_->event, impl_->event)) * 1e3;
+  return elapsed_ms(earlier.impl_->event, impl_->event) * 1e3;
 }
 
 StreamClock::StreamClock(StreamRef stream) : impl_(std::make_unique<Impl>()) {
@@ -113,8 +114,8 @@ void StreamClock::renew(StreamRef stream) {
 double StreamClock::time_s(const TimedEvent& event) const {
   impl_->resolve();
   event.synchronize();
-  const float since_ms = elapsed_ms(impl_->reference.event, event.impl_->event);
-  return impl_->reference_s + static_cast<double>(since_ms) * 1e-3;
+  const double since_ms = elapsed_ms(impl_->reference.event, event.impl_->event);
+  return impl_->reference_s + since_ms * 1e-3;
 }
 
 }  // namespace fourfold::device

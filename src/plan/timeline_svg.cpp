@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/amount.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/text.hpp>
@@ -84,14 +85,6 @@ std::string style(int chunks) {
     }
   }
   return "<style>" + css + "</style>";
-}
-
-/// 1, 2 or 5 times a power of ten, so that `range` has about `wanted` steps.
-double tick_distance(double range, int wanted) {
-  const double raw = range / wanted;
-  const double power = std::pow(10.0, std::floor(std::log10(raw)));
-  const double leading = raw / power;
-  return power * (leading < 1.5 ? 1 : leading < 3.5 ? 2 : leading < 7.5 ? 5 : 10);
 }
 
 struct TimeUnit {
@@ -279,8 +272,8 @@ bool is_older_timeline_svg(std::string_view beginning) {
 std::string timeline_svg(std::span<const Timeline> timelines, const Drawing& drawing) {
   std::size_t actions = 0;
   for (const Timeline& timeline : timelines) {
-    actions += static_cast<std::size_t>(std::ranges::count_if(
-        timeline.events, [](const TimelineEvent& event) { return is_compute(event.action.kind); }));
+    actions += std::ranges::count_if(
+        timeline.events, [](const TimelineEvent& event) { return is_compute(event.action.kind); });
   }
   if (actions > most_drawn_actions) {
     throw UserError(

@@ -1,6 +1,8 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/amount.hpp>
 #include <fourfold/base/contract.hpp>
+#include <fourfold/base/enum_name.hpp>
 #include <fourfold/runfile/learning_rate.hpp>
 
 #include <fmt/format.h>
@@ -20,14 +22,13 @@ double progress(std::int64_t step, std::int64_t begin, std::int64_t end) {
   if (step >= end) {
     return 1;
   }
-  const double way = static_cast<double>(step - begin) / static_cast<double>(end - begin);
-  return std::max(0.0, way);
+  return std::max(0.0, ratio(step - begin, end - begin));
 }
 
 }  // namespace
 
 std::string_view name(ScheduleKind kind) noexcept {
-  return kind_names[static_cast<std::size_t>(kind)];
+  return name_in(kind_names, kind);
 }
 
 double learning_rate(const LearningRateSchedule& schedule, std::int64_t step) {

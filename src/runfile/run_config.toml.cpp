@@ -30,28 +30,23 @@ struct Entry {
 class Problems {
  public:
   void add(const Origin& origin, const std::string& message) {
-    found_.push_back({origin.line, origin.column, origin.where() + ": " + message});
+    found_.emplace_back(origin, message);
   }
   void throw_if_any() {
     if (found_.empty()) {
       return;
     }
-    std::ranges::stable_sort(found_, {},
-                             [](const Problem& p) { return std::pair(p.line, p.column); });
+    std::ranges::stable_sort(
+        found_, {}, [](const auto& one) { return std::pair(one.first.line, one.first.column); });
     std::string text;
-    for (const Problem& problem : found_) {
-      text += (text.empty() ? "" : "\n  ") + problem.text;
+    for (const auto& [origin, message] : found_) {
+      text += (text.empty() ? "" : "\n  ") + origin.where() + ": " + message;
     }
     throw UserError(ExitCode::config, text);
   }
 
  private:
-  struct Problem {
-    std::uint32_t line;
-    std::uint32_t column;
-    std::string text;
-  };
-  std::vector<Problem> found_;
+  std::vector<std::pair<Origin, std::string>> found_;
 };
 
 /// Walks a TOML document and collects what it says.

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/enum_name.hpp>
 #include <fourfold/runfile/run_config.hpp>
 
 #include <array>
@@ -8,37 +9,37 @@ namespace fourfold::runfile {
 
 std::string_view name(CudaGraphs graphs) noexcept {
   constexpr std::array<std::string_view, 3> names{"auto", "true", "false"};
-  return names[static_cast<std::size_t>(graphs)];
+  return name_in(names, graphs);
 }
 
 std::string_view name(ZeroKeep keep) noexcept {
   constexpr std::array<std::string_view, 2> names{"micro_batch", "step"};
-  return names[static_cast<std::size_t>(keep)];
+  return name_in(names, keep);
 }
 
 std::string_view name(GradientReduce reduce) noexcept {
   constexpr std::array<std::string_view, 3> names{"auto", "step", "micro_batch"};
-  return names[static_cast<std::size_t>(reduce)];
+  return name_in(names, reduce);
 }
 
 std::string_view name(DataParallelMode mode) noexcept {
   constexpr std::array<std::string_view, 2> names{"sync", "local"};
-  return names[static_cast<std::size_t>(mode)];
+  return name_in(names, mode);
 }
 
 std::string_view name(OuterOptimizerKind kind) noexcept {
   constexpr std::array<std::string_view, 2> names{"average", "nesterov"};
-  return names[static_cast<std::size_t>(kind)];
+  return name_in(names, kind);
 }
 
 std::string_view name(OptimizerKind kind) noexcept {
   constexpr std::array<std::string_view, 3> names{"adamw", "adam", "sgd"};
-  return names[static_cast<std::size_t>(kind)];
+  return name_in(names, kind);
 }
 
 std::string_view name(ProgressMode mode) noexcept {
   constexpr std::array<std::string_view, 4> names{"auto", "bar", "plain", "none"};
-  return names[static_cast<std::size_t>(mode)];
+  return name_in(names, mode);
 }
 
 std::string_view name(BusySave policy) noexcept {

@@ -26,12 +26,12 @@ std::string toml_string(std::string_view text) {
   }
   std::string out = "\"";
   for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
+    const unsigned char byte = c;
     if (c == '"' || c == '\\') {
       out += '\\';
       out += c;
     } else if (byte < 0x20 || byte == 0x7f) {
-      out += fmt::format("\\u{:04X}", static_cast<unsigned>(byte));
+      out += fmt::format("\\u{:04X}", byte);
     } else {
       out += c;
     }

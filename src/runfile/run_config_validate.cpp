@@ -16,9 +16,8 @@
 namespace fourfold::runfile {
 namespace {
 
-bool belongs_to_key(char c) {
-  return std::islower(static_cast<unsigned char>(c)) != 0 ||
-         std::isdigit(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.';
+bool belongs_to_key(unsigned char c) {
+  return std::islower(c) != 0 || std::isdigit(c) != 0 || c == '_' || c == '.';
 }
 
 /// The divisors of `total` next below and above `wanted`, as "2 or 4"; `wanted` is not one of them.
@@ -217,10 +216,8 @@ std::string located(const std::string& message, const Origins& origins) {
       ++position;
       continue;
     }
-    const auto end = std::find_if_not(message.begin() + static_cast<std::ptrdiff_t>(position),
-                                      message.end(), belongs_to_key);
-    const std::string_view word(message.data() + position,
-                                static_cast<std::size_t>(end - message.begin()) - position);
+    const auto begin = message.begin() + position;
+    const std::string_view word(begin, std::find_if_not(begin, message.end(), belongs_to_key));
     const auto origin = origins.find(word);
     if (origin != origins.end() && !origin->second.where().empty()) {
       return origin->second.where() + ": " + message;

@@ -23,9 +23,8 @@ Value to_value(const Member& member) {
   if constexpr (std::same_as<Member, bool>) {
     return member;
   } else if constexpr (std::integral<Member>) {
-    return static_cast<std::int64_t>(member);
-  } else if constexpr (std::floating_point<Member>) {
-    return static_cast<double>(member);
+    const std::int64_t number = member;
+    return number;
   } else {
     return member;
   }

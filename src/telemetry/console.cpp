@@ -105,7 +105,7 @@ Console::~Console() {
 
 void Console::start(const RunStart& run, double unix_time_s) {
   context_.steps = run.steps;
-  context_.ranks = std::max<std::int64_t>(static_cast<std::int64_t>(run.rank_hosts.size()), 1);
+  context_.ranks = std::max(static_cast<int>(run.rank_hosts.size()), 1);
   context_.deadline_unix_s = run.deadline_unix_s;
   remaining_.start(run.first_step, run.steps, unix_time_s);
 }
@@ -128,10 +128,10 @@ void Console::step(const StepRecord& record, double unix_time_s) {
 
 void Console::evaluation(const EvalRecord& record, double unix_time_s) {
   if (mode_ != runfile::ProgressMode::none) {
-    screen_->print(format_message("step {} validation loss {:.4f} ({} tokens in {})", record.step,
-                                  record.loss, count_text(static_cast<double>(record.tokens)),
-                                  duration_text(record.eval_s)),
-                   unix_time_s);
+    screen_->print(
+        format_message("step {} validation loss {:.4f} ({} tokens in {})", record.step, record.loss,
+                       count_text(record.tokens), duration_text(record.eval_s)),
+        unix_time_s);
   }
 }
 
@@ -153,8 +153,7 @@ void Console::end(const RunEnd& record, double unix_time_s) {
   screen_->finish();
   if (mode_ != runfile::ProgressMode::none) {
     // Why a run failed is what the program ends with: once is enough.
-    const bool failed = record.code != static_cast<int>(ExitCode::finished) &&
-                        record.code != static_cast<int>(ExitCode::stopped_saved);
+    const bool failed = record.code != ExitCode::finished && record.code != ExitCode::stopped_saved;
     screen_->print(failed ? format_message("step {} failed, exit code {}", record.step, record.code)
                           : format_message("step {} {}", record.step, record.reason),
                    unix_time_s);

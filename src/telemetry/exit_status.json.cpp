@@ -99,7 +99,7 @@ bool worth_retrying(ExitCode code) noexcept {
 
 void write_exit_status(const std::filesystem::path& file, const ExitStatus& status) {
   Json json;
-  json["code"] = static_cast<int>(status.code);
+  json["code"] = status.code;
   json["reason"] = status.reason;
   json["step"] = or_null(status.step);
   json["checkpoint"] = or_null(status.checkpoint);
@@ -155,9 +155,9 @@ bool is_exit_text(std::string_view text) {
 bool is_hang_text(std::string_view text) {
   const Json json = json_if_any<Json>(text);
   const auto is_of = [&](ExitCode code) {
-    return json.is_discarded() ? is_cut_of(text, fmt::format("{{\n  \"code\": {},\n  \"kind\": \"",
-                                                             static_cast<int>(code)))
-                               : exit_code_in(json, "code") == code;
+    return json.is_discarded()
+               ? is_cut_of(text, fmt::format("{{\n  \"code\": {},\n  \"kind\": \"", code))
+               : exit_code_in(json, "code") == code;
   };
   return (is_of(ExitCode::hang) || is_of(ExitCode::node_fault)) &&
          (json.is_discarded() ||

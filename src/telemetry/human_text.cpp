@@ -44,7 +44,7 @@ std::string count_text(double count) {
 }
 
 std::string bytes_text(std::int64_t bytes) {
-  const std::string count = count_text(static_cast<double>(bytes));
+  const std::string count = count_text(bytes);
   const bool has_factor = !count.empty() && count.back() > '9';
   return has_factor ? fmt::format("{} {}B", count.substr(0, count.size() - 1), count.back())
                     : fmt::format("{} B", count);

@@ -10,6 +10,7 @@
 #include <array>
 #include <string>
 #include <system_error>
+#include <tuple>
 #include <utility>
 
 namespace fourfold::telemetry {
@@ -49,7 +50,7 @@ std::string why_not_readable(const std::filesystem::path& folder) {
   const std::filesystem::directory_iterator entries(folder, failure);
   // Its entries may be listed and still not be looked at.
   if (!failure && entries != std::filesystem::directory_iterator()) {
-    static_cast<void>(std::filesystem::symlink_status(entries->path(), failure));
+    std::ignore = std::filesystem::symlink_status(entries->path(), failure);
   }
   return failure ? failure.message() : "";
 }

@@ -72,10 +72,9 @@ void MetricsLog::flush() {
     return;
   }
   StepRecord record = pending_;
-  const auto covered = static_cast<double>(pending_steps_);
   record.tokens_per_s = record.step_s > 0 ? record.tokens_per_s / record.step_s : 0;
-  record.step_s /= covered;
-  record.data_s /= covered;
+  record.step_s /= pending_steps_;
+  record.data_s /= pending_steps_;
   record.mfu = record.tokens_per_s * mfu_of_rate_;
   pending_steps_ = 0;
   const double now_s = clock_();
@@ -95,9 +94,9 @@ void MetricsLog::checkpoint(const CheckpointRecord& record) {
 std::int64_t MemoryRecord::all_planned_bytes() const {
   std::uint64_t sum = 0;  // a damaged file may say anything
   for (const auto& [use, bytes] : planned_bytes) {
-    sum += static_cast<std::uint64_t>(bytes);
+    sum += bytes;
   }
-  return static_cast<std::int64_t>(sum);
+  return sum;
 }
 
 void MetricsLog::memory(const MemoryRecord& record) {

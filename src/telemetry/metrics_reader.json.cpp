@@ -190,7 +190,7 @@ bool pass_on(const Line& line, std::int64_t last_step_that_counts, MetricSink& s
                  line.integer("device_total_bytes")},
                 time_s);
   } else if (event == "end") {
-    sink.end({step, static_cast<int>(line.integer("code")), line.text("reason")}, time_s);
+    sink.end({step, static_cast<ExitCode>(line.integer("code")), line.text("reason")}, time_s);
   }
   return !event.empty();
 }
@@ -228,8 +228,7 @@ std::int64_t MetricsReader::replay(MetricSink& sink) {
       new_run_line = std::max(new_run_line, starts_[i].line);
     }
   }
-  class Nobody : public MetricSink {
-  } nobody;
+  MetricSink nobody;
   simdjson::dom::parser parser;
   lines_.rewind();
   std::int64_t damaged_lines = 0;

@@ -14,7 +14,7 @@ namespace {
 
 using Style = ChartSeries::Style;
 
-constexpr int colors = 6;
+constexpr std::size_t colors = 6;
 constexpr std::int64_t fewest_to_smooth = 40;
 
 /// Restarts, when there is one run; the lines of several would say nothing.
@@ -36,7 +36,7 @@ void add_lines(std::span<const ReportedRun> runs, double StepRecord::*number,
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const StepCurve& curve = runs[i].history.curve(number);
     const std::string name = runs.size() == 1 ? single_name : runs[i].name;
-    const int color = static_cast<int>(i) % colors;
+    const std::size_t color = i % colors;
     if (curve.steps() < fewest_to_smooth) {
       chart.series.push_back({name, color, Style::line, curve.values()});
     } else {
@@ -52,7 +52,7 @@ Chart loss_chart(std::span<const ReportedRun> runs) {
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const std::vector<ChartPoint> points = runs[i].history.validation.values();
     if (!points.empty()) {
-      const int color = runs.size() == 1 ? 1 : static_cast<int>(i) % colors;
+      const std::size_t color = runs.size() == 1 ? 1 : i % colors;
       chart.series.push_back({runs.size() == 1 ? "validation" : "", color, Style::dotted, points});
     }
   }
@@ -69,8 +69,8 @@ Chart step_chart(std::span<const ReportedRun> runs, const char* title, const cha
 Chart rate_chart(std::span<const ReportedRun> runs) {
   Chart chart{"Learning rate", "step", "", true, {}, restarts(runs)};
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    chart.series.push_back({runs.size() == 1 ? "" : runs[i].name, static_cast<int>(i) % colors,
-                            Style::line, runs[i].history.curve(&StepRecord::lr).values()});
+    chart.series.push_back({runs.size() == 1 ? "" : runs[i].name, i % colors, Style::line,
+                            runs[i].history.curve(&StepRecord::lr).values()});
   }
   return chart;
 }
@@ -82,8 +82,8 @@ std::string optional_chart(std::span<const ReportedRun> runs, const char* title,
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const auto& last_step = runs[i].history.last_step;
     if (last_step && *last_step.*number > 0) {
-      chart.series.push_back({runs.size() == 1 ? "" : runs[i].name, static_cast<int>(i) % colors,
-                              Style::line, runs[i].history.curve(number).values()});
+      chart.series.push_back({runs.size() == 1 ? "" : runs[i].name, i % colors, Style::line,
+                              runs[i].history.curve(number).values()});
     }
   }
   return chart.series.empty() ? std::string() : render_chart(chart);
@@ -104,24 +104,22 @@ Chart step_time_chart(std::span<const ReportedRun> runs) {
     return chart;
   }
   const double margin = std::max((high - low) * 0.02, high * 0.001 + 1e-6);
-  const auto bins =
-      static_cast<std::size_t>(std::clamp(std::sqrt(static_cast<double>(all.count())), 6.0, 40.0));
-  const double bin_width = (high - low + 2 * margin) / static_cast<double>(bins);
+  const double wanted_bins = std::sqrt(static_cast<double>(all.count()));
+  const auto bins = static_cast<int>(std::clamp(wanted_bins, 6.0, 40.0));
+  const double bin_width = (high - low + 2 * margin) / bins;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const ValueDistribution& times = runs[i].history.step_times;
     std::vector<ChartPoint> edges;
-    for (std::size_t bin = 0; bin <= bins; ++bin) {
-      edges.push_back({low - margin + bin_width * static_cast<double>(bin), 0});
+    for (int bin = 0; bin <= bins; ++bin) {
+      edges.push_back({low - margin + bin_width * bin, 0});
     }
     for (const auto& [time_s, count] : times.buckets()) {
       const double place = std::floor((time_s * units_per_s - edges.front().x) / bin_width);
-      if (place >= 0 && place < static_cast<double>(bins)) {
-        edges[static_cast<std::size_t>(place)].y +=
-            100.0 * static_cast<double>(count) / static_cast<double>(times.count());
+      if (place >= 0 && place < bins) {
+        edges[static_cast<int>(place)].y += 100.0 * count / static_cast<double>(times.count());
       }
     }
-    chart.series.push_back(
-        {runs.size() == 1 ? "" : runs[i].name, static_cast<int>(i) % colors, Style::area, edges});
+    chart.series.push_back({runs.size() == 1 ? "" : runs[i].name, i % colors, Style::area, edges});
   }
   if (runs.size() == 1) {
     chart.marks = {{all.percentile(0.5) * units_per_s, "p50"},

@@ -4,6 +4,7 @@
 
 #include "svg_chart.hpp"
 
+#include <fourfold/base/rank_identity.hpp>
 #include <fourfold/base/text.hpp>
 #include <fourfold/telemetry/human_text.hpp>
 
@@ -32,7 +33,7 @@ struct Figures {
   double train_loss = missing;  ///< mean of the last tenth of the steps, at most 50
   double best_validation = missing;
   std::int64_t best_step = 0;
-  double tokens = 0;
+  std::int64_t tokens = 0;
   /// that overflowed; none when the precision cannot
   std::optional<std::int64_t> skipped_steps = {};
   double tokens_per_s = missing;  ///< median
@@ -46,7 +47,7 @@ Figures figures_of(const RunHistory& history) {
   Figures figures;
   if (history.last_step) {
     figures.step = history.last_step->step;
-    figures.tokens = static_cast<double>(history.last_step->tokens);
+    figures.tokens = history.last_step->tokens;
   }
   figures.skipped_steps = history.skipped_steps;
   if (history.last_start) {
@@ -86,10 +87,11 @@ std::pair<std::string, const char*> state_of(const ReportedRun& run) {
   if (!end) {
     return {"no end recorded", ""};
   }
-  if (end->record.code == 0) {
+  if (end->record.code == ExitCode::finished) {
     return {"finished", "good"};
   }
-  return {fmt::format("ended with code {}", end->record.code), end->record.code == 75 ? "" : "bad"};
+  return {fmt::format("ended with code {}", end->record.code),
+          end->record.code == ExitCode::stopped_saved ? "" : "bad"};
 }
 
 std::string tile(const std::string& value, const std::string& what) {
@@ -121,7 +123,7 @@ std::string picture(std::string_view svg, const char* what) {
   constexpr std::string_view safe = "-_.~ :;,/=()";
   std::string url = "data:image/svg+xml,";
   for (const char c : svg) {
-    const auto byte = static_cast<unsigned char>(c);
+    const unsigned char byte = c;
     const bool plain = byte < 0x80 && (std::isalnum(byte) != 0 || safe.find(c) != safe.npos);
     url += plain ? std::string(1, c) : fmt::format("%{:02X}", byte);
   }
@@ -134,24 +136,9 @@ std::string section(const char* title, const std::string& body) {
   return fmt::format("<h2>{}</h2>\n{}", title, body);
 }
 
-/// "0-3, 8": the numbers, rising, as ranges.
-std::string ranges_text(const std::vector<std::size_t>& numbers) {
-  std::string text;
-  for (std::size_t i = 0; i < numbers.size();) {
-    std::size_t last = i;
-    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) {
-      ++last;
-    }
-    text += fmt::format("{}{}", text.empty() ? "" : ", ", numbers[i]);
-    text += last > i ? fmt::format("–{}", numbers[last]) : "";
-    i = last + 1;
-  }
-  return text;
-}
-
 /// Says how many rows a table leaves out.
-std::string earlier_text(std::int64_t all, std::size_t shown) {
-  const std::int64_t earlier = all - static_cast<std::int64_t>(shown);
+std::string earlier_text(std::int64_t all, std::int64_t shown) {
+  const std::int64_t earlier = all - shown;
   return earlier > 0
              ? fmt::format("<p class=\"note\">{} earlier ones are not shown.</p>\n", earlier)
              : "";
@@ -171,19 +158,19 @@ std::string starts_table(const RunHistory& history) {
 }
 
 std::string hosts_table(const RunStart& run) {
-  std::vector<std::pair<std::string, std::vector<std::size_t>>> hosts;
+  std::vector<std::pair<std::string, std::vector<int>>> hosts;
   std::map<std::string, std::size_t> place;
-  for (std::size_t rank = 0; rank < run.rank_hosts.size(); ++rank) {
+  for (int rank = 0; rank < std::ssize(run.rank_hosts); ++rank) {
     const auto [found, is_new] = place.try_emplace(run.rank_hosts[rank], hosts.size());
     if (is_new) {
-      hosts.emplace_back(run.rank_hosts[rank], std::vector<std::size_t>{});
+      hosts.emplace_back(run.rank_hosts[rank], std::vector<int>{});
     }
     hosts[found->second].second.push_back(rank);
   }
   std::vector<std::vector<std::string>> rows;
   rows.reserve(hosts.size());
   for (const auto& [host, ranks] : hosts) {
-    rows.push_back({host, ranges_text(ranks), fmt::format("{}", ranks.size())});
+    rows.push_back({host, ranges_text(ranks, "–"), fmt::format("{}", ranks.size())});
   }
   return table({"node", "ranks", "number"}, rows, 2);
 }
@@ -242,13 +229,12 @@ std::string report_summary(const ReportedRun& run) {
                                  xml_escaped(run.name), state_class, xml_escaped(state));
   if (run.history.last_start) {
     const RunStart& start = run.history.last_start->record;
-    html +=
-        fmt::format("<div class=\"soft\">{} parameters · {} · {} · {} ranks · started {}</div>\n",
-                    count_text(static_cast<double>(start.parameters)), xml_escaped(start.precision),
-                    xml_escaped(start.mesh), start.rank_hosts.size(),
-                    time_text(run.history.first_start->unix_time_s));
+    html += fmt::format(
+        "<div class=\"soft\">{} parameters · {} · {} · {} ranks · started {}</div>\n",
+        count_text(start.parameters), xml_escaped(start.precision), xml_escaped(start.mesh),
+        start.rank_hosts.size(), time_text(run.history.first_start->unix_time_s));
   }
-  if (run.history.last_end && run.history.last_end->record.code != 0) {
+  if (run.history.last_end && run.history.last_end->record.code != ExitCode::finished) {
     html += fmt::format("<p>{}</p>\n", xml_escaped(run.history.last_end->record.reason));
   }
   const Figures figures = figures_of(run.history);
@@ -263,7 +249,7 @@ std::string report_summary(const ReportedRun& run) {
   html += tile(number(figures.train_loss), "training loss at the end");
   html += tile(number(figures.best_validation), best);
   html += tile(number(figures.best_validation / std::numbers::ln2), "bits per validation token");
-  html += tile(rate(figures.tokens), "tokens trained on");
+  html += tile(count_text(figures.tokens), "tokens trained on");
   html += tile(rate(figures.tokens_per_s), "tokens/s, median");
   if (!std::isnan(figures.mfu) && run.history.last_start) {
     html += tile(percent(figures.mfu), mfu_text(run.history.last_start->record));
@@ -280,7 +266,7 @@ std::string report_comparison(std::span<const ReportedRun> runs) {
     const Figures figures = figures_of(run.history);
     rows.push_back({run.name, state_of(run).first,
                     fmt::format("{} / {}", figures.step, figures.steps), number(figures.train_loss),
-                    number(figures.best_validation), rate(figures.tokens),
+                    number(figures.best_validation), count_text(figures.tokens),
                     rate(figures.tokens_per_s), percent(figures.mfu), duration_text(figures.p50_s),
                     duration_text(figures.p90_s), duration_text(figures.p99_s)});
   }

@@ -66,7 +66,7 @@ std::vector<ChartPoint> StepCurve::smoothed() const {
   close(unused, points);
   std::vector<double> values;
   std::ranges::transform(points, std::back_inserter(values), &ChartPoint::y);
-  const auto reach_steps = std::clamp<std::size_t>(static_cast<std::size_t>(steps_) / 100, 2, 50);
+  const auto reach_steps = std::clamp<std::int64_t>(steps_ / 100, 2, 50);
   const std::vector<double> smooth =
       running_median(values, (reach_steps + group_steps_ - 1) / group_steps_);
   for (std::size_t i = 0; i < points.size(); ++i) {

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/amount.hpp>
 #include <fourfold/telemetry/console.hpp>
 #include <fourfold/telemetry/human_text.hpp>
 
@@ -24,10 +25,6 @@ constexpr double most_means = 4;
 
 double share(double part, double whole) {
   return whole > 0 ? part / whole * 100 : 0;
-}
-
-double gib(std::int64_t bytes) {
-  return static_cast<double>(bytes) / (1 << 30);
 }
 
 /// A piece of the line, which gives way where there is no room for it.
@@ -56,7 +53,7 @@ std::optional<Part> deadline_part(const StepRecord& record, const LineContext& c
 
 /// In the order in which they are shown.
 std::vector<Part> parts_of(const StepRecord& record, const LineContext& context) {
-  const double done = share(static_cast<double>(record.step), static_cast<double>(context.steps));
+  const double done = context.steps > 0 ? ratio(record.step, context.steps) * 100 : 0;
   std::vector<Part> parts{{fmt::format("step {}/{}", record.step, context.steps), 16},
                           {fmt::format(" {:.1f}%", done), 10},
                           {fmt::format(" loss {:.4f}", record.loss), 13},
@@ -68,7 +65,7 @@ std::vector<Part> parts_of(const StepRecord& record, const LineContext& context)
   }
   parts.push_back({fmt::format(" tok/s {}", count_text(record.tokens_per_s)), 14});
   if (context.ranks > 1) {
-    const double per_rank = record.tokens_per_s / static_cast<double>(context.ranks);
+    const double per_rank = record.tokens_per_s / context.ranks;
     parts.push_back({fmt::format(" ({}/rank)", count_text(per_rank)), 1});
   }
   if (record.mfu > 0) {
@@ -94,9 +91,8 @@ std::vector<Part> parts_of(const StepRecord& record, const LineContext& context)
 }
 
 /// "[=====>      ] " for a share of 0 to 1.
-std::string bar(double done, std::size_t cells) {
-  const auto filled =
-      static_cast<std::size_t>(std::clamp(done, 0.0, 1.0) * static_cast<double>(cells));
+std::string bar(double done, int cells) {
+  const auto filled = static_cast<int>(std::clamp(done, 0.0, 1.0) * cells);
   std::string text(filled, '=');
   if (filled < cells) {
     text += '>';
@@ -137,7 +133,7 @@ void RemainingTime::start(std::int64_t first_step, std::int64_t steps, double no
 }
 
 void RemainingTime::step(std::int64_t step, double step_s, double now_s) {
-  const std::int64_t covered = step - last_step_;
+  const auto covered = static_cast<double>(step - last_step_);
   last_step_ = step;
   last_s_ = now_s;
   if (step <= first_step_ + warm_up_steps) {
@@ -145,11 +141,10 @@ void RemainingTime::step(std::int64_t step, double step_s, double now_s) {
     anchor_s_ = now_s;
     return;
   }
-  const double weight =
-      busy_s_ == 0 ? 1 : 1 - std::exp(-static_cast<double>(covered) / time_constant_steps);
+  const double weight = busy_s_ == 0 ? 1 : 1 - std::exp(-covered / time_constant_steps);
   const double usual_s = busy_s_ == 0 ? step_s : std::min(step_s, most_means * mean_step_s_);
   mean_step_s_ += weight * (usual_s - mean_step_s_);
-  busy_s_ += step_s * static_cast<double>(covered);
+  busy_s_ += step_s * covered;
 }
 
 std::optional<double> RemainingTime::remaining_s() const {
@@ -167,10 +162,9 @@ std::string step_line(const StepRecord& record, const LineContext& context) {
 }
 
 std::string bar_line(const StepRecord& record, const LineContext& context, std::size_t columns) {
-  constexpr std::size_t wide = 24;
-  constexpr std::size_t narrow = 8;
-  const double done = static_cast<double>(record.step) /
-                      static_cast<double>(std::max<std::int64_t>(context.steps, 1));
+  constexpr int wide = 24;
+  constexpr int narrow = 8;
+  const double done = ratio(record.step, std::max<std::int64_t>(context.steps, 1));
   std::vector<Part> parts = parts_of(record, context);
   parts.insert(parts.begin(), Part{bar(done, wide), 11, bar(done, narrow), 0});
   while (parts.size() > 1 && joined(parts).size() > columns) {

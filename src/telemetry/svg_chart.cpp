@@ -2,15 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "svg_chart.hpp"
 
+#include <fourfold/base/amount.hpp>
+#include <fourfold/base/enum_name.hpp>
 #include <fourfold/base/text.hpp>
 #include <fourfold/telemetry/step_curve.hpp>
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <span>
+#include <string_view>
 
 namespace fourfold::telemetry {
 namespace {
@@ -39,14 +43,6 @@ struct Span {
     }
   }
 };
-
-/// 1, 2 or 5 times a power of ten, so that `range` has about `wanted` steps.
-double tick_distance(double range, int wanted) {
-  const double raw = range / wanted;
-  const double power = std::pow(10.0, std::floor(std::log10(raw)));
-  const double leading = raw / power;
-  return power * (leading < 1.5 ? 1 : leading < 3.5 ? 2 : leading < 7.5 ? 5 : 10);
-}
 
 std::string tick_text(double value) {
   constexpr const char* factors[] = {"", "k", "M", "G", "T"};
@@ -173,11 +169,11 @@ std::string area_of(const ChartSeries& series, const Frame& frame) {
 }
 
 std::string draw_series(const ChartSeries& series, const Frame& frame) {
-  constexpr const char* classes[] = {"line", "line faint", "line dash", "area"};
+  constexpr std::array<std::string_view, 4> classes{"line", "line faint", "line dash", "area"};
   const bool area = series.style == ChartSeries::Style::area;
   std::string svg =
-      fmt::format("<path class=\"{} c{}\" d=\"{}\"/>", classes[static_cast<int>(series.style)],
-                  series.color, area ? area_of(series, frame) : path_of(series, frame));
+      fmt::format("<path class=\"{} c{}\" d=\"{}\"/>", name_in(classes, series.style), series.color,
+                  area ? area_of(series, frame) : path_of(series, frame));
   constexpr std::size_t most_dots = 200;
   const bool dots = series.style == ChartSeries::Style::dotted && series.points.size() <= most_dots;
   int gaps = 0;

@@ -7,6 +7,7 @@
 
 #include <fourfold/telemetry/step_curve.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -15,8 +16,8 @@ namespace fourfold::telemetry {
 
 struct ChartSeries {
   enum class Style : std::uint8_t { line, faint, dotted, area };
-  std::string name;  ///< in the legend; empty: not listed
-  int color = 0;     ///< class c0, c1, ...
+  std::string name;       ///< in the legend; empty: not listed
+  std::size_t color = 0;  ///< class c0, c1, ...
   Style style = Style::line;
   std::vector<ChartPoint> points;  ///< x rising
 };

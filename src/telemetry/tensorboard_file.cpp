@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/amount.hpp>
 #include <fourfold/base/contract.hpp>
 #include <fourfold/telemetry/metrics.hpp>
 
@@ -17,32 +18,26 @@ void TensorBoardFile::start(const RunStart& run, double unix_time_s) {
 void TensorBoardFile::step(const StepRecord& record, double unix_time_s) {
   FOURFOLD_EXPECT(file_.has_value());
   std::vector<io::EventScalar> scalars{
-      {"train/loss", static_cast<float>(record.loss)},
-      {"train/grad_norm", static_cast<float>(record.grad_norm)},
-      {"train/lr", static_cast<float>(record.lr)},
-      {"speed/tokens_per_s", static_cast<float>(record.tokens_per_s)},
-      {"speed/step_s", static_cast<float>(record.step_s)},
-      {"speed/data_s", static_cast<float>(record.data_s)},
+      {"train/loss", record.loss},     {"train/grad_norm", record.grad_norm},
+      {"train/lr", record.lr},         {"speed/tokens_per_s", record.tokens_per_s},
+      {"speed/step_s", record.step_s}, {"speed/data_s", record.data_s},
   };
   if (record.loss_scale > 0) {
-    scalars.push_back({"train/loss_scale", static_cast<float>(record.loss_scale)});
-    scalars.push_back({"train/skipped_steps", static_cast<float>(record.skipped_steps)});
+    scalars.push_back({"train/loss_scale", record.loss_scale});
+    scalars.push_back({"train/skipped_steps", static_cast<double>(record.skipped_steps)});
   }
   if (record.mfu > 0) {
-    scalars.push_back({"speed/mfu", static_cast<float>(record.mfu)});
+    scalars.push_back({"speed/mfu", record.mfu});
   }
   if (record.device_total_bytes > 0) {
-    scalars.push_back(
-        {"memory/device_used_gib",
-         static_cast<float>(static_cast<double>(record.device_used_bytes) / (1 << 30))});
+    scalars.push_back({"memory/device_used_gib", gib(record.device_used_bytes)});
   }
   file_->add(record.step, unix_time_s, scalars);
 }
 
 void TensorBoardFile::evaluation(const EvalRecord& record, double unix_time_s) {
   FOURFOLD_EXPECT(file_.has_value());
-  const std::array<io::EventScalar, 1> scalars{
-      {{"validation/loss", static_cast<float>(record.loss)}}};
+  const std::array<io::EventScalar, 1> scalars{{{"validation/loss", record.loss}}};
   file_->add(record.step, unix_time_s, scalars);
 }
 

@@ -98,7 +98,7 @@ std::vector<ValueDistribution::Bucket> ValueDistribution::buckets() const {
   std::vector<Bucket> result;
   result.reserve(sorted.counts_.size());
   for (const Count& each : sorted.counts_) {
-    result.push_back({number((each.key << dropped) + half), each.count});
+    result.push_back({number((each.key << dropped) + half), static_cast<double>(each.count)});
   }
   return result;
 }
@@ -106,14 +106,14 @@ std::vector<ValueDistribution::Bucket> ValueDistribution::buckets() const {
 double ValueDistribution::percentile(double share) const {
   FOURFOLD_EXPECT(share >= 0 && share <= 1);
   const std::vector<Bucket> all = buckets();
-  std::int64_t finite = 0;
+  double finite = 0;
   for (const Bucket& bucket : all) {
     finite += bucket.count;
   }
-  const double rank = std::max(std::ceil(share * static_cast<double>(finite)), 1.0);
+  const double rank = std::max(std::ceil(share * finite), 1.0);
   double below = 0;
   for (const Bucket& bucket : all) {
-    below += static_cast<double>(bucket.count);
+    below += bucket.count;
     if (below >= rank) {
       return bucket.value;
     }

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/clock.hpp>
+#include <fourfold/base/enum_name.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
@@ -77,7 +78,7 @@ std::string_view name(StopReason reason) noexcept {
                                                   "signal",
                                                   "SIGTERM (cancelled, preempted or requeued)",
                                                   "superseded"};
-  return names[static_cast<std::size_t>(reason)];
+  return name_in(names, reason);
 }
 
 bool is_stop_asked_for(const std::filesystem::path& run_directory) noexcept {

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
+#include <fourfold/base/enum_name.hpp>
 #include <fourfold/train/loss_scale.hpp>
 
 #include <algorithm>
@@ -10,7 +11,7 @@ namespace fourfold::train {
 
 std::string_view name(StepStatus status) noexcept {
   constexpr std::array<std::string_view, 3> names{"applied", "skipped", "lost"};
-  return names[static_cast<std::size_t>(status)];
+  return name_in(names, status);
 }
 
 LossScale::LossScale(const runfile::TrainConfig& config)

@@ -201,7 +201,7 @@ TEST_CASE("plain progress writes whole lines without control characters", "[prog
     console.checkpoint({130, "ckpt/step-130", 1500000000, 0.5, 4.2}, 3);
     console.log_sink()(fourfold::log::Level::warning, "watch out");
     console.log_sink()(fourfold::log::Level::debug, "not shown");
-    console.end({120, 75, "stopped by signal"}, 4);
+    console.end({120, fourfold::ExitCode{75}, "stopped by signal"}, 4);
   }
   const std::string text = out.text();
   CHECK_THAT(text, ContainsSubstring(" step 120/20000 0.6% loss 3.4121 ") &&
@@ -242,7 +242,7 @@ TEST_CASE("the end says why a run stopped, and leaves a failure's reason to the 
     const MemoryStream out;
     Console console(out.file(), ProgressMode::plain);
     console.start(run_of(10, 1), 0);
-    console.end({7, code, "the reason"}, 1);
+    console.end({7, fourfold::ExitCode{code}, "the reason"}, 1);
     return out.text();
   };
   CHECK_THAT(last_line_with(0), ContainsSubstring(" step 7 the reason\n"));
@@ -291,7 +291,7 @@ TEST_CASE("no progress leaves only warnings and errors", "[progress]") {
   console.start(run_of(10, 1), 0);
   console.step(example, 1);
   console.evaluation({1, 1, 1, 1}, 1);
-  console.end({10, 0, "finished"}, 2);
+  console.end({10, fourfold::ExitCode{0}, "finished"}, 2);
   console.log_sink()(fourfold::log::Level::info, "begins at step 1");
   CHECK(out.text().empty());
   console.log_sink()(fourfold::log::Level::warning, "watch out");

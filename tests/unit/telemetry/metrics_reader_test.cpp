@@ -71,7 +71,7 @@ TEST_CASE("records read back as they were, numbers that are not finite as NaN", 
     sink.step(step_at(2, std::numeric_limits<double>::quiet_NaN()), 3);
     sink.step(step_at(3, std::numeric_limits<double>::infinity()), 4);
     sink.memory({3, 1, {{"weights", 5000000000}, {"gradients", 7}}, 5000000001}, 5);
-    sink.end({3, 65, "the loss is \"nan\""}, 5);
+    sink.end({3, fourfold::ExitCode{65}, "the loss is \"nan\""}, 5);
   }
   const Records history = replayed(file);
   CHECK(history.damaged_lines == 0);
@@ -89,7 +89,7 @@ TEST_CASE("records read back as they were, numbers that are not finite as NaN", 
   CHECK(history.steps[0].record.tokens == 64);
   CHECK(std::isnan(history.steps[1].record.loss));
   CHECK(std::isnan(history.steps[2].record.loss));
-  CHECK(history.last_end->record.code == 65);
+  CHECK(history.last_end->record.code == fourfold::ExitCode::data_corrupt);
   CHECK(history.last_end->unix_time_s == 5);
 }
 
@@ -104,7 +104,7 @@ TEST_CASE("a restart is marked and replaces the steps it does again", "[metrics]
     }
     sink.evaluation({4, 9, 1, 1}, 2);
     sink.checkpoint({2, "step-2", 1, 1, 3}, 2);
-    sink.end({4, 85, "node fault"}, 3);
+    sink.end({4, fourfold::ExitCode{85}, "node fault"}, 3);
   }
   {
     MetricsFile sink(file);

@@ -59,7 +59,7 @@ TEST_CASE("a sink that fails on the way is left out, the others go on", "[metric
   for (std::int64_t step = 1; step <= 3; ++step) {
     log.step({.step = step});
   }
-  log.end({.step = 3, .code = 0, .reason = "finished"});
+  log.end({.step = 3, .code = fourfold::ExitCode{0}, .reason = "finished"});
   CHECK(count == 3);
 }
 
@@ -75,7 +75,7 @@ TEST_CASE("metrics.jsonl has one object per record with stable keys", "[metrics]
   log.evaluation({1, 4.25, 640, 0.5});
   log.checkpoint({1, "ckpt/step-1", 12345, 0.125, 2.5});
   log.memory({1, 2, {{"weights", 300}, {"gradients", 20}}, 345});
-  log.end({1, 0, "finished"});
+  log.end({1, fourfold::ExitCode{0}, "finished"});
 
   const auto lines = lines_of(file);
   REQUIRE(lines.size() == 6);
@@ -197,7 +197,7 @@ TEST_CASE("without a peak there is no MFU anywhere", "[metrics]") {
     run.flop_per_token = 8e8;
     log.start(run);
     log.step({.step = 1, .step_s = 0.5, .tokens_per_s = 1000});
-    log.end({.step = 1, .code = 0, .reason = "finished"});
+    log.end({.step = 1, .code = fourfold::ExitCode{0}, .reason = "finished"});
   }
   const auto lines = lines_of(dir / "metrics.jsonl");
   CHECK(lines[0]["flop_per_token"] == 8e8);
@@ -242,7 +242,7 @@ TEST_CASE("status.json follows the run, and not every step", "[metrics]") {
   CHECK(running["code"].is_null());
   CHECK(running["deadline"].is_null());
   CHECK(running["step_s"] == step_at(2, 3.5).step_s);
-  status.end({2, 75, "stopped by signal"}, 1009);
+  status.end({2, fourfold::ExitCode{75}, "stopped by signal"}, 1009);
   const json ended = json::parse(read_bytes(file));
   CHECK(ended["state"] == "ended");
   CHECK(ended["code"] == 75);
@@ -270,7 +270,7 @@ TEST_CASE("what status.json says is read again", "[metrics]") {
     status.step(step_at(step, 3.5), 1000 + 10 * static_cast<double>(step));
   }
   status.checkpoint({20, "ckpt/step-20", 10, 1, 1}, 1208);
-  status.end({20, 86, "hang: rank 1"}, 1209);
+  status.end({20, fourfold::ExitCode{86}, "hang: rank 1"}, 1209);
   const auto ended = fourfold::telemetry::read_status(file);
   REQUIRE(ended);
   CHECK(ended->ended);
@@ -304,7 +304,7 @@ TEST_CASE("a start that ends before its first save keeps how long saves take", "
   }
   CHECK(fourfold::telemetry::longest_save_s_of(file) == 60);
   StatusFile refused(file);
-  refused.end({2, 78, "refused"}, 3000);
+  refused.end({2, fourfold::ExitCode{78}, "refused"}, 3000);
   CHECK(fourfold::telemetry::longest_save_s_of(file) == 60);
   StatusFile third(file);
   third.start(start_at(2, 100), 4000);
@@ -368,7 +368,7 @@ TEST_CASE("only every so many steps are passed on, with means over those between
   log.flush();
   CHECK(steps_seen() == std::vector<std::int64_t>{11, 12, 16, 18});
   log.step(step_at(19, 1));
-  log.end({19, 75, "stopped"});
+  log.end({19, fourfold::ExitCode{75}, "stopped"});
   CHECK(steps_seen() == std::vector<std::int64_t>{11, 12, 16, 18, 19});
   CHECK(lines_of(file).back()["event"] == "end");
 

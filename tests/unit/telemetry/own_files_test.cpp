@@ -73,7 +73,7 @@ TEST_CASE("what a run has written is its own to write again", "[own_files]") {
     start.steps = 4;
     sink->start(start, 1000);
     sink->step({.step = 1, .loss = 3}, 1001);
-    sink->end({.step = 1, .code = 75, .reason = "stopped"}, 1002);
+    sink->end({.step = 1, .code = ExitCode{75}, .reason = "stopped"}, 1002);
   }
   const ReportedRun run = load_reported_run(dir.path());
   write_report(dir / "report.html", std::span(&run, 1));

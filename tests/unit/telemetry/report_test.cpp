@@ -173,7 +173,7 @@ TEST_CASE("restarts, nodes, checkpoints and the end are told", "[report]") {
   run.history.evaluation({5, 0.5, 100, 1}, 1.7e9);
   run.history.checkpoint({10, "ckpt/step-10", 1000, 0.5}, 1.7e9);
   run.history.memory({10, 3, {{"weights", 3000000}, {"offloaded", 0}}, 3100000}, 1.7e9);
-  run.history.end({10, 75, "stopped by signal"}, 1.7e9);
+  run.history.end({10, fourfold::ExitCode{75}, "stopped by signal"}, 1.7e9);
   run.history.damaged_lines = 2;
   const std::string html = page(run);
   CHECK(nesting_error(html).empty());
@@ -193,7 +193,7 @@ TEST_CASE("text from files cannot become markup", "[report]") {
   ReportedRun run = run_with_losses("<script>alert('1')</script>&\"", {1, 2}, [](RunStart& start) {
     start.rank_hosts = {"<b>", "a\xff\x01z", "\xed\xa0\x80", "ok \u00e9\u4e2d\U0001f600"};
   });
-  run.history.end({2, 1, "</p><img src=x>"}, 0);
+  run.history.end({2, fourfold::ExitCode{1}, "</p><img src=x>"}, 0);
   run.timeline_svg = "<svg><style>body{color:red}</style><script>'\"&#%\xff</script></svg>";
   run.config_toml = "# </pre><script>\n";
   const std::string html = page(run);

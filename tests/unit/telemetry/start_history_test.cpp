@@ -56,7 +56,7 @@ std::string a_run(const ScratchFolder& folder) {
   file.evaluation({3, 3.25, 100, 1}, 2002);
   file.step(step_at(4, 2.5), 2003);
   file.checkpoint({4, "c/step-4", 10, 1, 1}, 2004);
-  file.end({4, 75, "saved and stopped: signal"}, 2005);
+  file.end({4, ExitCode{75}, "saved and stopped: signal"}, 2005);
   return read_bytes(folder / "metrics.jsonl");
 }
 

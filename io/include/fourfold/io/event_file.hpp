@@ -18,7 +18,7 @@ inline constexpr std::string_view event_file_prefix = "events.out.tfevents.";
 /// One point of a curve.
 struct EventScalar {
   std::string_view tag;  ///< "train/loss"; the part before the first '/' is TensorBoard's group
-  float value = 0;
+  double value = 0;      ///< the file keeps a float of it
 };
 
 /// A TensorBoard event file: a record of protobuf bytes per event, each with its length and masked

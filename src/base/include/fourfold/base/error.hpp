@@ -24,6 +24,10 @@ enum class ExitCode : int {
   hang = 86,           ///< the watchdog found a hang
   no_progress = 93,    ///< do not restart
 };
+/// Its number, which fmt prints.
+constexpr int format_as(ExitCode code) noexcept {
+  return static_cast<int>(code);
+}
 
 /// Base of everything fourfold throws on purpose: a message, the place it was thrown at and the
 /// exit code that the process ends with if nobody recovers; apps/ sees to that.

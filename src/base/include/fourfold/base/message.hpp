@@ -24,10 +24,13 @@ struct MadeLines {
 
 namespace message_detail {
 
+/// What fmt::join() makes.
 template <class T>
-struct IsJoined : std::false_type {};
-template <class Iterator, class Sentinel>
-struct IsJoined<fmt::join_view<Iterator, Sentinel>> : std::true_type {};
+concept Joined = requires(const T& argument) {
+  argument.begin;
+  argument.end;
+  argument.sep;
+};
 
 /// What stands in the message for an argument: text as printable() has it, all else as it is.
 template <class T>
@@ -38,7 +41,7 @@ decltype(auto) shown(const T& argument) {
     return printable(std::string_view(argument));
   } else if constexpr (std::is_same_v<T, char>) {
     return printable(std::string_view(&argument, 1));
-  } else if constexpr (IsJoined<T>::value) {
+  } else if constexpr (Joined<T>) {
     if constexpr (std::is_convertible_v<decltype(*argument.begin), std::string_view>) {
       std::string joined;
       for (auto at = argument.begin; at != argument.end; ++at) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace fourfold {
 
@@ -27,16 +28,18 @@ void set_rank_identity(RankIdentity identity);
 const RankIdentity& rank_identity() noexcept;
 
 /// "0-2, 5" of numbers in ascending order.
-std::string ranges_text(std::span<const int> numbers);
+/// @param dash  between the ends of a range
+std::string ranges_text(std::span<const int> numbers, std::string_view dash = "-");
 
 /// "rank 3", "ranks 0-2, 5" of ranks in ascending order.
 std::string ranks_text(std::span<const int> ranks);
 
 /// The start of a batch system's job that this process belongs to.
 struct BatchJob {
-  std::string id = {};  ///< "1234"; empty: none
-  long restarts = 0;    ///< how often it was started before: it may have been put back
-  long launch = 0;      ///< how often its script had launched the run before, in this start of it
+  std::string id = {};        ///< "1234"; empty: none
+  std::int64_t restarts = 0;  ///< how often it was started before: it may have been put back
+  /// how often its script had launched the run before, in this start of it
+  std::int64_t launch = 0;
   std::string chain = {};     ///< what jobs have in common that go on with each other; empty: none
   std::string previous = {};  ///< the job of its chain that submitted this one; empty: none
 

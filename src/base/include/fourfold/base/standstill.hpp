@@ -4,7 +4,7 @@
 
 #include <fourfold/base/clock.hpp>
 
-#include <memory>
+#include <thread>
 
 namespace fourfold {
 
@@ -23,8 +23,7 @@ class StandstillWatch {
   static double total_s() noexcept;
 
  private:
-  class Looking;
-  std::unique_ptr<Looking> looking_;
+  std::jthread looking_;
 };
 
 /// How long something takes in seconds, but for standstills.

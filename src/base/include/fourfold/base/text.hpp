@@ -29,7 +29,7 @@ std::string printable(std::string_view text);
 
 /// Damerau-Levenshtein distance (optimal string alignment): insertions, deletions, substitutions,
 /// swaps of neighbours.
-int edit_distance(std::string_view a, std::string_view b);
+std::size_t edit_distance(std::string_view a, std::string_view b);
 
 /// The known word nearest to `typed` when it is at most two edits away: "did you mean ...?".
 std::optional<std::string> nearest(std::string_view typed, std::span<const std::string> known);

@@ -27,6 +27,11 @@ enum class MemoryUse : std::uint8_t {
 };
 inline constexpr std::size_t memory_use_count = 6;
 using MemoryBytes = std::array<std::size_t, memory_use_count>;  ///< by MemoryUse
+/// That of one use. @param bytes  a MemoryBytes
+template <class Bytes>
+constexpr auto& of_use(Bytes& bytes, MemoryUse use) noexcept {
+  return bytes[static_cast<std::size_t>(use)];
+}
 std::string_view name(MemoryUse use) noexcept;
 
 /// All long-lived memory of one rank. Filled while a run is set up; after seal() nothing more can
@@ -62,12 +67,10 @@ class Arena {
   void for_each(
       const std::function<void(MemoryUse use, void* data, std::size_t bytes)>& visit) const;
 
-  std::size_t bytes(MemoryUse use) const noexcept { return bytes_[static_cast<std::size_t>(use)]; }
+  std::size_t bytes(MemoryUse use) const noexcept { return of_use(bytes_, use); }
   std::size_t total_bytes() const noexcept;
   /// bytes() as one block: with what lies between tensors, which begin at multiples of 256.
-  std::size_t extent_bytes(MemoryUse use) const noexcept {
-    return extents_[static_cast<std::size_t>(use)];
-  }
+  std::size_t extent_bytes(MemoryUse use) const noexcept { return of_use(extents_, use); }
 
  private:
   struct Block {

@@ -42,7 +42,7 @@ class RemainingTime {
 /// What the log line shows besides the record itself.
 struct LineContext {
   std::int64_t steps = 0;
-  std::int64_t ranks = 1;
+  int ranks = 1;
   double now_s = 0;                   ///< seconds since 1970
   double deadline_unix_s = 0;         ///< 0: unknown
   std::optional<double> remaining_s;  ///< nothing: not known yet

@@ -4,6 +4,7 @@
 /// Numbers as people read them, for log lines and reports.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <string>
 
@@ -14,6 +15,9 @@ std::string duration_text(double seconds);
 
 /// Three digits and a factor: "153", "15.3k", "1.23M", "4.56G"; "nan" stays "nan".
 std::string count_text(double count);
+std::string count_text(std::integral auto count) {
+  return count_text(static_cast<double>(count));
+}
 
 /// "12.3 MB" with powers of ten.
 std::string bytes_text(std::int64_t bytes);

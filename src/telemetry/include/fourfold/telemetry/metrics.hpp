@@ -10,6 +10,7 @@
 /// the byte tokenizer that is bits per byte.
 #pragma once
 
+#include <fourfold/base/error.hpp>
 #include <fourfold/io/event_file.hpp>
 #include <fourfold/io/line_file.hpp>
 
@@ -105,7 +106,7 @@ struct MemoryRecord {
 /// The last word: same code and reason as exit.json.
 struct RunEnd {
   std::int64_t step = 0;
-  int code = 0;
+  ExitCode code = ExitCode::finished;
   std::string reason;
 };
 
@@ -161,7 +162,7 @@ class MetricsLog {
   double mfu_of_rate_ = 0;  ///< MFU of one token per second; 0: not known
   /// the latest step, with sums over pending_steps_ in step_s, data_s and tokens_per_s
   StepRecord pending_;
-  std::int64_t pending_steps_ = 0;
+  double pending_steps_ = 0;  ///< a whole number, to divide by
 };
 
 // metrics.jsonl: one JSON object per line and record, flushed at once, only ever appended to. Keys

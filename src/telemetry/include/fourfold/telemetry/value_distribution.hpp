@@ -20,7 +20,7 @@ class ValueDistribution {
   /// Numbers of about the same value.
   struct Bucket {
     double value = 0;
-    std::int64_t count = 0;
+    double count = 0;  ///< a whole number
   };
 
   /// A number that is not finite only counts.
