@@ -51,25 +51,26 @@ std::optional<DType> dtype_from_name(std::string_view text) noexcept {
 
 Float16::Float16(float value) noexcept {
   const auto word = std::bit_cast<std::uint32_t>(value);
-  const auto sign = static_cast<std::uint16_t>((word >> 16) & 0x8000U);
   const std::uint32_t magnitude = word & 0x7fffffffU;
+  std::uint32_t rounded = 0;
   if (magnitude > 0x7f800000U) {  // NaN
-    bits = static_cast<std::uint16_t>(sign | 0x7e00U);
+    rounded = 0x7e00U;
   } else if (magnitude >= 0x477ff000U) {  // rounds to 65536 or more
-    bits = static_cast<std::uint16_t>(sign | 0x7c00U);
+    rounded = 0x7c00U;
   } else if (magnitude <
              0x38800000U) {  // subnormal in binary16: let the FPU round to a multiple of 2^-24
     const float scaled = std::bit_cast<float>(magnitude) * 16777216.0F;
-    bits = static_cast<std::uint16_t>(sign | static_cast<std::uint16_t>(std::nearbyint(scaled)));
+    rounded = static_cast<std::uint32_t>(std::nearbyint(scaled));
   } else {
     const std::uint32_t rebased = magnitude - 0x38000000U;
-    const std::uint32_t rounded = rebased + 0xfffU + ((rebased >> 13) & 1U);
-    bits = static_cast<std::uint16_t>(sign | (rounded >> 13));
+    rounded = (rebased + 0xfffU + ((rebased >> 13) & 1U)) >> 13;
   }
+  const std::uint32_t sign = (word >> 16) & 0x8000U;
+  bits = static_cast<std::uint16_t>(sign | rounded);
 }
 
 Float16::operator float() const noexcept {
-  const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000U) << 16;
+  const std::uint32_t sign = (bits & 0x8000U) << 16;
   const std::uint32_t exponent = (bits >> 10) & 0x1fU;
   const std::uint32_t mantissa = bits & 0x3ffU;
   if (exponent == 0x1fU) {

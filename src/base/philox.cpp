@@ -18,7 +18,8 @@ float normal_float(PhiloxKey key, std::uint64_t element) {
 std::uint64_t name_salt(const char* text, std::size_t length) {
   std::uint64_t hash = 0xcbf29ce484222325ULL;
   for (std::size_t i = 0; i < length; ++i) {
-    hash = (hash ^ static_cast<unsigned char>(text[i])) * 0x100000001b3ULL;
+    const unsigned char byte = text[i];
+    hash = (hash ^ byte) * 0x100000001b3ULL;
   }
   return hash;
 }

@@ -37,7 +37,8 @@ struct BFloat16 {
     bits = static_cast<std::uint16_t>(is_nan ? ((word >> 16) | 0x40U) : (rounded >> 16));
   }
   explicit operator float() const noexcept {
-    return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+    const std::uint32_t upper_half = bits;
+    return std::bit_cast<float>(upper_half << 16);
   }
   friend bool operator==(BFloat16, BFloat16) = default;  // bits, not values
 };

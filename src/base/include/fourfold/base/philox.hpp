@@ -39,6 +39,13 @@ struct PhiloxBlock {
   std::uint32_t word[4];
 };
 
+FOURFOLD_PHILOX_FUNCTION std::uint32_t low_word(std::uint64_t value) {
+  return static_cast<std::uint32_t>(value);
+}
+FOURFOLD_PHILOX_FUNCTION std::uint32_t high_word(std::uint64_t value) {
+  return static_cast<std::uint32_t>(value >> 32);
+}
+
 /// SplitMix64's finalizer: spreads structured integers over 64 bits.
 FOURFOLD_PHILOX_FUNCTION std::uint64_t mix64(std::uint64_t value) {
   value += 0x9e3779b97f4a7c15ULL;
@@ -53,25 +60,25 @@ FOURFOLD_PHILOX_FUNCTION PhiloxKey philox_key(std::uint64_t seed, RandomUse use,
                                               std::uint64_t salt = 0) {
   const std::uint64_t mixed =
       mix64(mix64(seed) ^ (static_cast<std::uint64_t>(use) << 56) ^ mix64(salt + 0x51ed2701ULL));
-  return {static_cast<std::uint32_t>(mixed), static_cast<std::uint32_t>(mixed >> 32)};
+  return {low_word(mixed), high_word(mixed)};
 }
 
 /// Four 32-bit words for a 128-bit counter given as two 64-bit halves.
 FOURFOLD_PHILOX_FUNCTION PhiloxBlock philox(PhiloxKey key, std::uint64_t counter_low,
                                             std::uint64_t counter_high = 0) {
-  auto c0 = static_cast<std::uint32_t>(counter_low);
-  auto c1 = static_cast<std::uint32_t>(counter_low >> 32);
-  auto c2 = static_cast<std::uint32_t>(counter_high);
-  auto c3 = static_cast<std::uint32_t>(counter_high >> 32);
+  std::uint32_t c0 = low_word(counter_low);
+  std::uint32_t c1 = high_word(counter_low);
+  std::uint32_t c2 = low_word(counter_high);
+  std::uint32_t c3 = high_word(counter_high);
   std::uint32_t k0 = key.low;
   std::uint32_t k1 = key.high;
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t product0 = 0xD2511F53ULL * c0;
     const std::uint64_t product1 = 0xCD9E8D57ULL * c2;
-    const std::uint32_t n0 = static_cast<std::uint32_t>(product1 >> 32) ^ c1 ^ k0;
-    const std::uint32_t n2 = static_cast<std::uint32_t>(product0 >> 32) ^ c3 ^ k1;
-    c1 = static_cast<std::uint32_t>(product1);
-    c3 = static_cast<std::uint32_t>(product0);
+    const std::uint32_t n0 = high_word(product1) ^ c1 ^ k0;
+    const std::uint32_t n2 = high_word(product0) ^ c3 ^ k1;
+    c1 = low_word(product1);
+    c3 = low_word(product0);
     c0 = n0;
     c2 = n2;
     k0 += 0x9E3779B9U;

@@ -8,87 +8,67 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace fourfold {
 
-/// A dense row-major tensor that somebody else owns, read-only: pointer, element type chosen at run
-/// time, shape. Borrowed: valid as long as the buffer that it shows. A default-constructed view is
+/// A dense row-major tensor that somebody else owns: pointer, element type chosen at run time,
+/// shape. Borrowed: valid as long as the buffer that it shows. A default-constructed view is
 /// "absent" (data() == nullptr); optional operands (a bias, say) are passed that way.
-class ConstTensorView {
- public:
-  ConstTensorView() = default;
-  ConstTensorView(const void* data, DType dtype, Shape shape)
-      : data_(data), shape_(shape), dtype_(dtype) {}
+/// @tparam Void  void, or const void for one that is read-only, to which the other converts
+template <class Void>
+class AnyTensorView {
   template <class T>
-  ConstTensorView(const T* data, Shape shape) : ConstTensorView(data, dtype_of<T>, shape) {}
+  using Like = std::conditional_t<std::is_const_v<Void>, const T, T>;
 
-  const void* data() const noexcept { return data_; }
+ public:
+  AnyTensorView() = default;
+  AnyTensorView(Void* data, DType dtype, Shape shape) : data_(data), shape_(shape), dtype_(dtype) {}
+  template <class T>
+  AnyTensorView(T* data, Shape shape)
+      : AnyTensorView(data, dtype_of<std::remove_const_t<T>>, shape) {}
+
+  Void* data() const noexcept { return data_; }
   DType dtype() const noexcept { return dtype_; }
   const Shape& shape() const noexcept { return shape_; }
   std::int64_t dim(std::size_t index) const { return shape_[index]; }
   std::int64_t elements() const noexcept { return shape_.elements(); }
   std::size_t bytes() const noexcept { return elements() * size_in_bytes(dtype_); }
   explicit operator bool() const noexcept { return data_ != nullptr; }
-
-  /// Typed access. @pre dtype() == dtype_of<T>
-  template <class T>
-  const T* as() const {
-    FOURFOLD_EXPECT(dtype_ == dtype_of<T>);
-    return static_cast<const T*>(data_);
-  }
-
-  /// The same elements under another shape. @pre shape.elements() == elements()
-  ConstTensorView reshape(Shape shape) const {
-    FOURFOLD_EXPECT(shape.elements() == elements());
-    return {data_, dtype_, shape};
-  }
-  /// Rows [begin, begin + count) of the slowest dim.
-  ConstTensorView rows(std::int64_t begin, std::int64_t count) const;
-
- private:
-  const void* data_ = nullptr;
-  Shape shape_;
-  DType dtype_ = DType::f32;
-};
-
-/// A dense row-major tensor that somebody else owns, writable. Converts to ConstTensorView.
-class TensorView {
- public:
-  TensorView() = default;
-  TensorView(void* data, DType dtype, Shape shape) : data_(data), shape_(shape), dtype_(dtype) {}
-  template <class T>
-  TensorView(T* data, Shape shape) : TensorView(data, dtype_of<T>, shape) {}
-
-  void* data() const noexcept { return data_; }
-  DType dtype() const noexcept { return dtype_; }
-  const Shape& shape() const noexcept { return shape_; }
-  std::int64_t dim(std::size_t index) const { return shape_[index]; }
-  std::int64_t elements() const noexcept { return shape_.elements(); }
-  std::size_t bytes() const noexcept { return elements() * size_in_bytes(dtype_); }
-  explicit operator bool() const noexcept { return data_ != nullptr; }
-  operator ConstTensorView() const {
+  operator AnyTensorView<const void>() const  // NOLINT(google-explicit-constructor)
+      requires(!std::is_const_v<Void>) {
     return {data_, dtype_, shape_};
-  }  // NOLINT(google-explicit-constructor)
+  }
 
   /// Typed access. @pre dtype() == dtype_of<T>
   template <class T>
-  T* as() const {
+  Like<T>* as() const {
     FOURFOLD_EXPECT(dtype_ == dtype_of<T>);
-    return static_cast<T*>(data_);
+    return static_cast<Like<T>*>(data_);
   }
 
   /// The same elements under another shape. @pre shape.elements() == elements()
-  TensorView reshape(Shape shape) const {
+  AnyTensorView reshape(Shape shape) const {
     FOURFOLD_EXPECT(shape.elements() == elements());
     return {data_, dtype_, shape};
   }
   /// Rows [begin, begin + count) of the slowest dim.
-  TensorView rows(std::int64_t begin, std::int64_t count) const;
+  AnyTensorView rows(std::int64_t begin, std::int64_t count) const {
+    FOURFOLD_EXPECT(shape_.rank() > 0 && begin >= 0 && count >= 0 && begin + count <= shape_[0]);
+    Shape slice = shape_;
+    slice[0] = 1;
+    const std::size_t row_bytes = slice.elements() * size_in_bytes(dtype_);
+    slice[0] = count;
+    return {static_cast<Like<std::byte>*>(data_) + row_bytes * begin, dtype_, slice};
+  }
 
  private:
-  void* data_ = nullptr;
+  Void* data_ = nullptr;
   Shape shape_;
   DType dtype_ = DType::f32;
 };
+
+using TensorView = AnyTensorView<void>;
+using ConstTensorView = AnyTensorView<const void>;
 
 }  // namespace fourfold
