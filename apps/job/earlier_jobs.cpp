@@ -14,20 +14,15 @@
 namespace fourfold::job {
 namespace {
 
-std::optional<batch::JobSpan> span_of(const std::string& job,
-                                      const std::vector<batch::JobSpan>& spans) {
-  const auto found = std::ranges::find(spans, job, &batch::JobSpan::job);
+std::optional<batch::AccountedStart> span_of(const std::string& job,
+                                             const std::vector<batch::AccountedStart>& spans) {
+  const auto found = std::ranges::find(spans, job, &batch::AccountedStart::job);
   return found == spans.end() ? std::nullopt : std::optional(*found);
 }
 
 /// The controller's word on a job that is over.
-std::optional<batch::AccountedStart> as_accounted(const std::optional<batch::JobSpan>& span) {
-  return span && span->ended_unix_s
-             ? std::optional(batch::AccountedStart{.state = span->state,
-                                                   .began_unix_s = span->began_unix_s,
-                                                   .ended_unix_s = span->ended_unix_s,
-                                                   .nodes = span->nodes})
-             : std::nullopt;
+std::optional<batch::AccountedStart> if_over(const std::optional<batch::AccountedStart>& span) {
+  return span && span->ended_unix_s ? span : std::nullopt;
 }
 
 void release(const batch::AttemptLog& log, const batch::Attempt& attempt,
@@ -52,8 +47,8 @@ bool has_end_by_now(const batch::AttemptLog& log, const batch::Attempt& attempt)
 /// @param is_of_chain  of the start that asks: it is over, else only once Slurm says so
 void note_last(const batch::AttemptLog& log, const batch::Attempt& last,
                const telemetry::ExitRecord& left, double last_word_unix_s,
-               const std::optional<batch::JobSpan>& span, bool is_of_chain = true) {
-  auto accounted = as_accounted(span);
+               const std::optional<batch::AccountedStart>& span, bool is_of_chain = true) {
+  auto accounted = if_over(span);
   if (!last.end || !accounted) {  // they know of its steps, too
     if (auto more = ask_accounting(last)) {
       if (accounted && !more->ended_unix_s) {  // and learn of an end later than the controller
@@ -75,13 +70,13 @@ void note_last(const batch::AttemptLog& log, const batch::Attempt& last,
 
 /// The job that submitted this one, which has not come as far as to begin a start.
 void note_not_begun(const batch::AttemptLog& log, const batch::Attempt& next,
-                    const std::optional<batch::JobSpan>& span) {
+                    const std::optional<batch::AccountedStart>& span) {
   batch::Attempt job{.chain = next.chain,
                      .job = BatchJob::of_this_process().previous,
                      .began_unix_s = next.began_unix_s,
                      .from_step = next.from_step,
                      .exit_unix_s = next.exit_unix_s};
-  auto accounted = as_accounted(span);
+  auto accounted = if_over(span);
   if (!accounted) {
     accounted = ask_accounting(job);
   }
@@ -132,7 +127,7 @@ void note_earlier_jobs(const batch::AttemptLog& log, batch::Attempt& next,
                                        &batch::Attempt::job);
   if (begun != records.attempts.rend()) {
     // A controller that was killed may have had it again since, for some time.
-    release(log, *begun, as_accounted(span_of(previous, spans)));
+    release(log, *begun, if_over(span_of(previous, spans)));
   } else if (!was_refused) {
     note_not_begun(log, next, span_of(previous, spans));
   }

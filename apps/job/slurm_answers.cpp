@@ -36,7 +36,7 @@ std::optional<batch::AccountedStart> ask_accounting(const batch::Attempt& attemp
   return start;
 }
 
-std::vector<batch::JobSpan> ask_job_spans(std::vector<std::string> jobs) {
+std::vector<batch::AccountedStart> ask_job_spans(std::vector<std::string> jobs) {
   std::erase_if(jobs, [](const std::string& job) {
     return job.empty() || job.find_first_not_of("0123456789") != std::string::npos;
   });
@@ -45,7 +45,7 @@ std::vector<batch::JobSpan> ask_job_spans(std::vector<std::string> jobs) {
   }
   const auto answer = program::ask_slurm(batch::job_spans_command(jobs), std::chrono::seconds(5));
   return answer && answer->is_answer() ? batch::job_spans(answer->text)
-                                       : std::vector<batch::JobSpan>{};
+                                       : std::vector<batch::AccountedStart>{};
 }
 
 bool is_own_node(const std::string& host) {

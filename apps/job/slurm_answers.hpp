@@ -20,7 +20,7 @@ std::optional<batch::AccountedStart> ask_accounting(const batch::Attempt& attemp
 /// What Slurm's controller has of these jobs, asked by its squeue for a few seconds. What is no
 /// number is not asked for.
 /// @return nothing outside of jobs, and where it does not answer
-std::vector<batch::JobSpan> ask_job_spans(std::vector<std::string> jobs);
+std::vector<batch::AccountedStart> ask_job_spans(std::vector<std::string> jobs);
 
 /// Whether this job has that host among its nodes (SLURM_JOB_NODELIST), as Slurm's scontrol expands
 /// them. True where that is not known.

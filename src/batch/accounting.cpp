@@ -173,12 +173,12 @@ std::vector<std::string> job_spans_command(std::span<const std::string> jobs) {
           "--format=%A|%T|%S|%e|%D|%N"};
 }
 
-std::vector<JobSpan> job_spans(std::string_view text) {
+std::vector<AccountedStart> job_spans(std::string_view text) {
   // Without the names of nodes it waits, or was cancelled while it did.
   static const std::regex form(R"((\d+)\|([A-Z_]+)\|(\d+)\|(\d*)[^|]*\|(\d+)\|[^|\s]+)");
-  std::vector<JobSpan> spans;
+  std::vector<AccountedStart> spans;
   for (const auto& line : lines_of_form(text, form)) {
-    JobSpan span{
+    AccountedStart span{
         .job = line[1],
         .state = line[2],
         .began_unix_s = static_cast<double>(number_of(line[3])),

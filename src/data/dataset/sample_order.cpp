@@ -9,38 +9,27 @@
 
 namespace fourfold::data {
 
-namespace {
-constexpr std::uint64_t rounds = 8;
-}
-
-Permutation::Permutation(std::uint64_t seed, std::uint64_t epoch, std::int64_t size) : size_(size) {
-  FOURFOLD_EXPECT(size >= 1);
+std::int64_t permuted(std::uint64_t seed, std::uint64_t epoch, std::int64_t size,
+                      std::int64_t index) {
+  FOURFOLD_EXPECT(size >= 1 && index >= 0 && index < size);
+  constexpr std::uint64_t rounds = 8;
   const PhiloxKey key = philox_key(seed, RandomUse::sample_order, epoch);
-  key_low_ = key.low;
-  key_high_ = key.high;
   const std::uint64_t highest = size - 1;
   const auto bits = static_cast<int>(std::bit_width(highest));
-  high_bits_ = bits / 2;
-  low_bits_ = bits - high_bits_;
-}
-
-std::uint64_t Permutation::round_trip(std::uint64_t value) const noexcept {
-  const std::uint64_t low_mask = (std::uint64_t{1} << low_bits_) - 1;
-  const std::uint64_t high_mask = (std::uint64_t{1} << high_bits_) - 1;
-  std::uint64_t low = value & low_mask;
-  std::uint64_t high = value >> low_bits_;
-  for (std::uint64_t round = 0; round < rounds; round += 2) {
-    high ^= philox({key_low_, key_high_}, low, round).word[0] & high_mask;
-    low ^= philox({key_low_, key_high_}, high, round + 1).word[0] & low_mask;
-  }
-  return high << low_bits_ | low;
-}
-
-std::int64_t Permutation::operator()(std::int64_t index) const {
-  FOURFOLD_EXPECT(index >= 0 && index < size_);
+  const int high_bits = bits / 2;
+  const int low_bits = bits - high_bits;
+  const std::uint64_t low_mask = (std::uint64_t{1} << low_bits) - 1;
+  const std::uint64_t high_mask = (std::uint64_t{1} << high_bits) - 1;
   do {
-    index = round_trip(index);
-  } while (index >= size_);
+    const std::uint64_t value = index;
+    std::uint64_t low = value & low_mask;
+    std::uint64_t high = value >> low_bits;
+    for (std::uint64_t round = 0; round < rounds; round += 2) {
+      high ^= philox(key, low, round).word[0] & high_mask;
+      low ^= philox(key, high, round + 1).word[0] & low_mask;
+    }
+    index = high << low_bits | low;
+  } while (index >= size);
   return index;
 }
 
@@ -56,7 +45,7 @@ std::int64_t SampleOrder::epoch(std::int64_t sample_number) const {
 
 std::int64_t SampleOrder::position(std::int64_t sample_number) const {
   const std::uint64_t epoch_number = epoch(sample_number);
-  return Permutation(seed_, epoch_number, samples_per_epoch_)(sample_number % samples_per_epoch_);
+  return permuted(seed_, epoch_number, samples_per_epoch_, sample_number % samples_per_epoch_);
 }
 
 bool BatchPlan::valid() const noexcept {

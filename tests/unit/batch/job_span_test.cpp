@@ -19,21 +19,21 @@ TEST_CASE("the span of a job is what squeue says of it", "[job_span]") {
       "8|PENDING|N/A|N/A|2|\n"
       "6|RUNNING|1795913210|1795913510|3|node[0-2]\n"
       "9|COMPLETING|1795913210|1795913215|1|node2";
-  CHECK(job_spans(text) == std::vector<JobSpan>{{.job = "3",
-                                                 .state = "NODE_FAIL",
-                                                 .began_unix_s = 1795913204,
-                                                 .ended_unix_s = 1795913208,
-                                                 .nodes = 2},
-                                                {.job = "6",
-                                                 .state = "RUNNING",
-                                                 .began_unix_s = 1795913210,
-                                                 .ended_unix_s = std::nullopt,
-                                                 .nodes = 3},
-                                                {.job = "9",
-                                                 .state = "COMPLETING",
-                                                 .began_unix_s = 1795913210,
-                                                 .ended_unix_s = 1795913215,
-                                                 .nodes = 1}});
+  CHECK(job_spans(text) == std::vector<AccountedStart>{{.job = "3",
+                                                        .state = "NODE_FAIL",
+                                                        .began_unix_s = 1795913204,
+                                                        .ended_unix_s = 1795913208,
+                                                        .nodes = 2},
+                                                       {.job = "6",
+                                                        .state = "RUNNING",
+                                                        .began_unix_s = 1795913210,
+                                                        .ended_unix_s = std::nullopt,
+                                                        .nodes = 3},
+                                                       {.job = "9",
+                                                        .state = "COMPLETING",
+                                                        .began_unix_s = 1795913210,
+                                                        .ended_unix_s = 1795913215,
+                                                        .nodes = 1}});
 }
 
 TEST_CASE("what squeue does not print is no job", "[job_span]") {

@@ -25,8 +25,10 @@ struct AccountedStep {
   friend bool operator==(const AccountedStep&, const AccountedStep&) = default;
 };
 
-/// One start of a job there: a job that was put back into the queue has several.
+/// One start of a job, as the accounting or Slurm's controller has it: a job that was put back into
+/// the queue has several.
 struct AccountedStart {
+  std::string job = {};    ///< of job_spans()
   std::string state = {};  ///< of the job, "RUNNING" until it is over
   double began_unix_s = 0;
   std::optional<double> ended_unix_s = {};
@@ -51,24 +53,15 @@ std::optional<AccountedStart> accounted_start(std::string_view text, const Attem
 /// by Slurm's own count (OverMemoryKill) has been cancelled there, like others.
 std::optional<MemoryKill> killed_for_memory(const AccountedStart& start, const Attempt& attempt);
 
-/// How long a job had its nodes, as Slurm's controller says. It forgets a job some minutes after
-/// the end (MinJobAge, 300 s by default), and of one that was put back into the queue it knows the
-/// last start alone.
-struct JobSpan {
-  std::string job = {};
-  std::string state = {};  ///< "RUNNING", "NODE_FAIL"
-  double began_unix_s = 0;
-  std::optional<double> ended_unix_s = {};  ///< nothing: it goes on
-  int nodes = 1;  ///< those that are, or were at the end, not taken out of it
-  friend bool operator==(const JobSpan&, const JobSpan&) = default;
-};
-
 /// The command whose standard output job_spans() reads: Slurm's squeue (22.05 to 24.11).
 /// @pre jobs is not empty
 std::vector<std::string> job_spans_command(std::span<const std::string> jobs);
 
-/// The jobs in what that command has printed that have, or had, nodes, in its order. Lines that are
-/// none of it, a banner's, are left out.
-std::vector<JobSpan> job_spans(std::string_view text);
+/// How long jobs had their nodes, as Slurm's controller says: those in what that command has
+/// printed that have, or had, nodes, in its order. Lines that are none of it, a banner's, are left
+/// out. The controller forgets a job some minutes after the end (MinJobAge, 300 s by default), and
+/// of one that was put back into the queue it knows the last start alone. Their nodes are those
+/// that are, or were at the end, not taken out of the job; it knows no steps.
+std::vector<AccountedStart> job_spans(std::string_view text);
 
 }  // namespace fourfold::batch

@@ -17,31 +17,17 @@ namespace fourfold::data {
 /// philox_key(seed, RandomUse::sample_order, epoch) and the counter (half, round). Results >= size
 /// are sent through again until one falls inside (cycle walking: fewer than two passes on average,
 /// because 2^b < 2 size). The order is part of the meaning of a checkpoint: it must never change.
-class Permutation {
- public:
-  /// @pre size >= 1
-  Permutation(std::uint64_t seed, std::uint64_t epoch, std::int64_t size);
-
-  std::int64_t size() const noexcept { return size_; }
-  /// Where element `index` goes. @pre 0 <= index < size()
-  std::int64_t operator()(std::int64_t index) const;
-
- private:
-  std::uint64_t round_trip(std::uint64_t value) const noexcept;
-
-  std::int64_t size_;
-  std::uint32_t key_low_;
-  std::uint32_t key_high_;
-  int high_bits_;
-  int low_bits_;
-};
+/// @return where element `index` goes
+/// @pre size >= 1 and 0 <= index < size
+std::int64_t permuted(std::uint64_t seed, std::uint64_t epoch, std::int64_t size,
+                      std::int64_t index);
 
 /// The order in which a run sees its samples: a closed form of (seed, sample number). No index is
 /// built or stored; every rank of every mesh names any sample in O(1), and a restart continues with
 /// the very next one because a sample number is all there is to remember.
 ///
 /// Sample number n of the run lies in epoch e = n / samples_per_epoch and is found at position
-/// Permutation(seed, e, samples_per_epoch)(n mod samples_per_epoch): every epoch visits every
+/// permuted(seed, e, samples_per_epoch, n mod samples_per_epoch): every epoch visits every
 /// sample once, in another order.
 class SampleOrder {
  public:
