@@ -198,7 +198,7 @@ KeptRun keep_run(const fs::path& submitted, const std::string& name, const fs::p
                         .origin = whole_path(run_file),
                         .copy = kept.folder / run_file_name});
   for (const runfile::RunInput& input : inputs) {
-    for (const runfile::RunInput::File& file : input.files) {
+    for (const FileBytes& file : input.files) {
       const fs::path copy = fs::path(input.key) / file.path.filename();
       write_file(folder.path() / copy, file.bytes);
       kept.files.push_back({.key = input.key,

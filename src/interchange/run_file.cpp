@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <tuple>
-#include <variant>
 
 namespace fourfold::interchange {
 namespace {
@@ -30,13 +29,6 @@ bool is_left_to_others(const runfile::RunKey& key, const runfile::RunConfig& con
          (key.full_name() == "data.tokenizer" && config.data.tokenizer.empty());
 }
 
-std::string value_of(const runfile::RunKey& key, const runfile::RunConfig& config) {
-  const runfile::Value value = key.field.get(config);
-  const auto* const number = std::get_if<std::int64_t>(&value);
-  return number != nullptr && *number == 0 && !key.automatic.empty() ? "\"auto\""
-                                                                     : runfile::to_toml(value);
-}
-
 }  // namespace
 
 std::string run_file_of(const model::Architecture& model, const std::string& tokenizer,
@@ -51,13 +43,11 @@ std::string run_file_of(const model::Architecture& model, const std::string& tok
   std::string text = fmt::format(fmt::runtime(head), printable(shell_word(file.string())));
   for (const runfile::RunTable& table : runfile::run_tables()) {
     text += fmt::format("\n[{}]\n", table.name);
-    for (const runfile::RunKey& key : runfile::run_keys()) {
-      if (key.table == table.name) {
-        const std::string setting =
-            fmt::format("{}{} = {}", is_left_to_others(key, config) ? "# " : "", key.name,
-                        value_of(key, config));
-        text += fmt::format("{:<32}  # {}\n", setting, key.meaning);
-      }
+    for (const runfile::RunKey& key : runfile::keys_of(table.name)) {
+      const std::string setting =
+          fmt::format("{}{} = {}", is_left_to_others(key, config) ? "# " : "", key.name,
+                      runfile::value_text(key, config));
+      text += fmt::format("{:<32}  # {}\n", setting, key.meaning);
     }
   }
   std::ignore = runfile::parse_run_config(text, file.string());  // what train will do

@@ -45,16 +45,6 @@ std::string real_text(double number) {
   return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
 }
 
-/// Text of the key's value; automatic values that are not resolved yet stay words.
-std::string value_text(const RunKey& key, const RunConfig& config) {
-  const Value value = key.field.get(config);
-  const auto* number = std::get_if<std::int64_t>(&value);
-  if (number != nullptr && *number == 0 && !key.automatic.empty()) {
-    return "\"auto\"";
-  }
-  return to_toml(value);
-}
-
 std::string comment(const RunKey& key, const EffectiveConfig& effective) {
   const auto origin = effective.origins.find(key.full_name());
   // The name of a run file may hold any bytes; a comment of TOML may not.
@@ -127,6 +117,19 @@ std::string markdown_cell(std::string text) {
   return text;
 }
 
+/// All tables with a line for each key.
+template <class LineOf>
+std::string in_tables(const LineOf& line_of) {
+  std::string out;
+  for (const RunTable& table : run_tables()) {
+    out += fmt::format("{}[{}]\n", out.empty() ? "" : "\n", table.name);
+    for (const RunKey& key : keys_of(table.name)) {
+      out += line_of(key);
+    }
+  }
+  return out;
+}
+
 std::string markdown_rule(const RunKey& key) {
   switch (key.on_resume) {
     case OnResume::free:
@@ -164,45 +167,38 @@ std::string to_toml(const Value& value) {
   return fmt::format("[{}]", fmt::join(words, ", "));
 }
 
-std::string print_run_config(const EffectiveConfig& effective) {
-  std::string out;
-  for (const RunTable& table : run_tables()) {
-    out += fmt::format("{}[{}]\n", out.empty() ? "" : "\n", table.name);
-    for (const RunKey& key : run_keys()) {
-      if (key.table == table.name) {
-        const std::string setting =
-            fmt::format("{}{} = {}", goes_without_saying(key, effective) ? "# " : "", key.name,
-                        value_text(key, effective.config));
-        out += fmt::format("{:<40}  # {}\n", setting, comment(key, effective));
-      }
-    }
+std::string value_text(const RunKey& key, const RunConfig& config) {
+  const Value value = key.field.get(config);
+  const auto* number = std::get_if<std::int64_t>(&value);
+  if (number != nullptr && *number == 0 && !key.automatic.empty()) {
+    return "\"auto\"";
   }
-  return out;
+  return to_toml(value);
+}
+
+std::string print_run_config(const EffectiveConfig& effective) {
+  return in_tables([&](const RunKey& key) {
+    const std::string setting =
+        fmt::format("{}{} = {}", goes_without_saying(key, effective) ? "# " : "", key.name,
+                    value_text(key, effective.config));
+    return fmt::format("{:<40}  # {}\n", setting, comment(key, effective));
+  });
 }
 
 std::string to_toml(const RunConfig& config) {
-  std::string out;
-  for (const RunTable& table : run_tables()) {
-    out += fmt::format("{}[{}]\n", out.empty() ? "" : "\n", table.name);
-    for (const RunKey& key : run_keys()) {
-      if (key.table == table.name) {
-        out += fmt::format("{} = {}\n", key.name, value_text(key, config));
-      }
-    }
-  }
-  return out;
+  return in_tables([&](const RunKey& key) {
+    return fmt::format("{} = {}\n", key.name, value_text(key, config));
+  });
 }
 
 std::string run_file_help() {
   std::string out = "Keys of the run file (TOML). --set table.key=value overrides one.\n";
   for (const RunTable& table : run_tables()) {
     out += fmt::format("\n[{}]\n{}", table.name, wrapped(table.meaning, 76, "  "));
-    for (const RunKey& key : run_keys()) {
-      if (key.table == table.name) {
-        const std::string unit = key.unit.empty() ? "" : fmt::format(" [{}]", key.unit);
-        out += fmt::format("  {} = {}{}\n{}", key.name, default_text(key), unit,
-                           wrapped(key.meaning + choices(key) + condition(key), 72, "      "));
-      }
+    for (const RunKey& key : keys_of(table.name)) {
+      const std::string unit = key.unit.empty() ? "" : fmt::format(" [{}]", key.unit);
+      out += fmt::format("  {} = {}{}\n{}", key.name, default_text(key), unit,
+                         wrapped(key.meaning + choices(key) + condition(key), 72, "      "));
     }
   }
   return out;
@@ -215,12 +211,10 @@ std::string run_file_markdown() {
         "{}## [{}]\n\n{}\n\n| key | default | unit | meaning | may change on resume "
         "|\n|---|---|---|---|---|\n",
         out.empty() ? "" : "\n", table.name, table.meaning);
-    for (const RunKey& key : run_keys()) {
-      if (key.table == table.name) {
-        out += fmt::format(
-            "| `{}` | {} | {} | {} | {} |\n", key.name, markdown_cell(default_text(key)), key.unit,
-            markdown_cell(key.meaning + choices(key) + condition(key)), markdown_rule(key));
-      }
+    for (const RunKey& key : keys_of(table.name)) {
+      out += fmt::format(
+          "| `{}` | {} | {} | {} | {} |\n", key.name, markdown_cell(default_text(key)), key.unit,
+          markdown_cell(key.meaning + choices(key) + condition(key)), markdown_rule(key));
     }
   }
   return out;

@@ -18,10 +18,8 @@ namespace {
 
 std::vector<std::string> names_in_table(std::string_view table) {
   std::vector<std::string> names;
-  for (const RunKey& key : run_keys()) {
-    if (key.table == table) {
-      names.push_back(key.name);
-    }
+  for (const RunKey& key : keys_of(table)) {
+    names.push_back(key.name);
   }
   return names;
 }

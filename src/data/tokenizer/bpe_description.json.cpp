@@ -142,7 +142,7 @@ BpeDescription tokenizer_json(const std::filesystem::path& file, const json& doc
   return description;
 }
 
-std::vector<std::pair<std::string, std::string>> merges_in(const TokenizerFile& file) {
+std::vector<std::pair<std::string, std::string>> merges_in(const FileBytes& file) {
   std::vector<std::pair<std::string, std::string>> merges;
   std::string_view rest = file.bytes;
   for (std::size_t number = 1; !rest.empty(); ++number) {

@@ -24,7 +24,7 @@ constexpr std::uint64_t longest_file_bytes = std::uint64_t{1} << 30;
 
 /// A SentencePiece model is a message of protocol buffers, which has bytes that no text has; JSON
 /// that can be a tokenizer begins with a brace.
-TokenizerKind kind_of(const TokenizerFile& file) {
+TokenizerKind kind_of(const FileBytes& file) {
   const std::string_view text = file.bytes;
   const std::string_view beginning = text.substr(0, 4096);
   const bool has_control = std::any_of(beginning.begin(), beginning.end(), [](unsigned char c) {
@@ -56,11 +56,11 @@ fs::path merges_beside(const fs::path& vocabulary) {
   return vocabulary.parent_path() / (name + ".txt");
 }
 
-TokenizerFile read(const fs::path& path) {
+FileBytes read(const fs::path& path) {
   return {path, io::text_of_file(path, longest_file_bytes)};
 }
 
-void add(const TokenizerFile& file, io::Fingerprint& content) {
+void add(const FileBytes& file, io::Fingerprint& content) {
   content.add(std::ssize(file.bytes));
   content.add(std::as_bytes(std::span(file.bytes)));
 }

@@ -44,6 +44,12 @@ FileDescriptor open_folder(const std::filesystem::path& path, Links links);
 /// open_regular_file() of a name in an open folder; a link is refused.
 RegularFile open_regular_file_in(int folder, const std::string& name, int flags);
 
+/// A file as it was when it was read.
+struct FileBytes {
+  std::filesystem::path path;
+  std::string bytes;
+};
+
 /// Replaces `contents` by the whole of a regular file.
 /// @return what is wrong, for after the name: it cannot be opened or read, is no regular file, or
 ///         has more than `most_bytes` bytes, of which none is read then

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fourfold/base/regular_file.hpp>
+
 #include <array>
 #include <cstdint>
 #include <filesystem>
@@ -22,18 +24,12 @@ enum class TokenizerKind : std::uint8_t {
 inline constexpr std::array tokenizer_side_files{"tokenizer_config.json", "special_tokens_map.json",
                                                  "added_tokens.json", "chat_template.jinja"};
 
-/// A file as it was when it was read.
-struct TokenizerFile {
-  std::filesystem::path path;  ///< as it was named
-  std::string bytes;
-};
-
 /// All files that make a tokenizer, read once: what encodes, what is recorded and what is exported
-/// come from these bytes, whatever becomes of the files.
+/// come from these bytes, whatever becomes of the files. Paths are as they were named.
 struct TokenizerFiles {
   TokenizerKind kind = TokenizerKind::bytes;
-  TokenizerFile main = {};                             ///< empty for bytes
-  std::optional<TokenizerFile> merges = std::nullopt;  ///< of vocab_and_merges alone
+  FileBytes main = {};                             ///< empty for bytes
+  std::optional<FileBytes> merges = std::nullopt;  ///< of vocab_and_merges alone
 
   /// "byte", or the absolute path of the main file: open_tokenizer() takes it in any folder.
   std::string name() const;

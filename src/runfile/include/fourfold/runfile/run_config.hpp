@@ -7,6 +7,7 @@
 #pragma once
 
 #include <fourfold/base/dtype.hpp>
+#include <fourfold/base/regular_file.hpp>
 #include <fourfold/comm/algorithm.hpp>
 #include <fourfold/comm/mesh.hpp>
 #include <fourfold/model/architecture.hpp>
@@ -352,13 +353,10 @@ std::string run_file_markdown();
 /// read. Token files are none: they stay where they are, and a digest tells whether they have
 /// changed.
 struct RunInput {
-  struct File {
-    std::filesystem::path path;  ///< absolute
-    std::string bytes;
-  };
-  std::string key;          ///< that names it: "mesh.schedule"
-  std::string value;        ///< as it names it
-  std::vector<File> files;  ///< the first is the one that the key takes; the others lie beside it
+  std::string key;    ///< that names it: "mesh.schedule"
+  std::string value;  ///< as it names it
+  /// the first is the one that the key takes; the others lie beside it; with absolute paths
+  std::vector<FileBytes> files;
 };
 
 }  // namespace fourfold::runfile

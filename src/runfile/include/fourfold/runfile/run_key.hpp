@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <ranges>
 #include <span>
 #include <string>
 #include <string_view>
@@ -73,6 +74,10 @@ struct RunKey {
 
 /// All keys: tables in the order of the run file, keys in the order they are printed.
 std::span<const RunKey> run_keys();
+/// Those of one table.
+inline auto keys_of(std::string_view table) {
+  return std::views::filter(run_keys(), [table](const RunKey& key) { return key.table == table; });
+}
 
 /// The key called "table.name", or nullptr.
 const RunKey* find_run_key(std::string_view full_name);
@@ -94,6 +99,8 @@ std::span<const RunTable> run_tables();
 
 /// A value as it is written in TOML: shortest text that reads back to the same bits.
 std::string to_toml(const Value& value);
+/// The key's value as it is written in TOML; automatic values that are not resolved yet stay words.
+std::string value_text(const RunKey& key, const RunConfig& config);
 
 /// The full names of the keys that are called `name` in their tables, in the order of the run file:
 /// "train.steps" for "steps".
