@@ -60,8 +60,8 @@ std::vector<std::string> all_gather_text(Communicator& communicator, const std::
   std::vector<std::string> result;
   std::size_t begin = 0;
   for (const std::int64_t length : lengths) {
-    result.push_back(all.substr(begin, static_cast<std::size_t>(length)));
-    begin += static_cast<std::size_t>(length);
+    result.push_back(all.substr(begin, length));
+    begin += length;
   }
   return result;
 }
@@ -74,6 +74,64 @@ std::string broadcast_text(Communicator& communicator, std::string text, int roo
   text.resize(length);
   host.broadcast({text.data(), DType::u8, {length}}, root, {}, where).wait({});
   return text;
+}
+
+namespace {
+
+constexpr std::array algorithms{Algorithm::automatic, Algorithm::direct, Algorithm::shared,
+                                Algorithm::ring, Algorithm::tree};
+
+}  // namespace
+
+std::span<const Algorithm> all_algorithms() noexcept {
+  return algorithms;
+}
+
+std::string_view name(Algorithm algorithm) noexcept {
+  constexpr std::array<std::string_view, algorithms.size()> names{"auto", "direct", "shared",
+                                                                  "ring", "tree"};
+  return names[static_cast<std::size_t>(algorithm)];
+}
+
+std::optional<Algorithm> algorithm_from_name(std::string_view text) noexcept {
+  const auto found = std::ranges::find(algorithms, text, name);
+  return found == algorithms.end() ? std::nullopt : std::optional(*found);
+}
+
+std::vector<std::vector<MessageRoute>> disjoint_rounds(std::span<const MessageRoute> routes) {
+  std::set<MessageRoute> left(routes.begin(), routes.end());
+  std::vector<std::vector<MessageRoute>> rounds;
+  while (!left.empty()) {
+    std::set<int> taken;
+    std::vector<MessageRoute> round;
+    for (const MessageRoute& route : left) {
+      if (!taken.contains(route.from) && !taken.contains(route.to)) {
+        taken.insert({route.from, route.to});
+        round.push_back(route);
+      }
+    }
+    for (const MessageRoute& route : round) {
+      left.erase(route);
+    }
+    rounds.push_back(std::move(round));
+  }
+  return rounds;
+}
+
+std::vector<int> members_of_color(Communicator& communicator, int color, int key) {
+  const std::size_t size = communicator.size();
+  const std::int32_t own[2] = {color, key};
+  std::vector<std::int32_t> all(2 * size);
+  const std::vector<std::int64_t> counts(size, 2);
+  communicator.host().all_gather({own, {2}}, {all.data(), {std::ssize(all)}}, counts, {}).wait({});
+  std::vector<int> members;
+  for (int rank = 0; rank < communicator.size(); ++rank) {
+    if (all[2 * rank] == color) {
+      members.push_back(rank);
+    }
+  }
+  std::ranges::stable_sort(members, {}, [&all](int rank) { return all[2 * rank + 1]; });
+  return members;
 }
 
 }  // namespace fourfold::comm

@@ -27,7 +27,7 @@ void copy_elements(TensorView target, std::int64_t target_begin, ConstTensorView
   const std::int64_t element_bytes = size_in_bytes(target.dtype());
   std::memmove(static_cast<std::byte*>(target.data()) + target_begin * element_bytes,
                static_cast<const std::byte*>(source.data()) + source_begin * element_bytes,
-               static_cast<std::size_t>(elements * element_bytes));
+               elements * element_bytes);
 }
 
 class DryRunCommunicator : public Communicator {

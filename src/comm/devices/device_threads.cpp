@@ -21,7 +21,7 @@ namespace {
 
 void copy_bytes(void* target, const void* source, std::int64_t bytes, device::StreamRef stream) {
   if (target != source) {
-    device::copy(target, source, static_cast<std::size_t>(bytes), stream);
+    device::copy(target, source, bytes, stream);
   }
 }
 
@@ -90,7 +90,7 @@ class RoundMachine : public Machine {
       if (!all_here) {
         return false;
       }
-      if (taken_ == static_cast<int>(steps_.size())) {
+      if (taken_ == std::ssize(steps_)) {
         return true;
       }
       take_step();
@@ -314,8 +314,7 @@ Work DeviceThreadCommunicator::all_to_all(ConstTensorView send,
                                           device::StreamRef stream, std::source_location where) {
   expect_all_to_all(*this, send, send_counts, recv, recv_counts);
   const std::int64_t element = size_in_bytes(recv.dtype());
-  const Step fetch = [=, me = static_cast<std::size_t>(rank()),
-                      begins = begins_of(recv_counts, recv.dtype()),
+  const Step fetch = [=, me = rank(), begins = begins_of(recv_counts, recv.dtype()),
                       parts = std::vector(recv_counts.begin(), recv_counts.end())](
                          const std::vector<Seat>& seats, device::StreamRef on) {
     for (std::size_t i = 0; i < seats.size(); ++i) {

@@ -57,13 +57,13 @@ void ChunkedReduction::start_chunk(int slot_index) {
     const int source = (rank - distance + size) % size;
     if (own.bytes > 0) {
       const std::int64_t place = (source < rank ? source : source - 1) * own.bytes;
-      slot.batch->recv(slot.scratch.data() + place, static_cast<std::size_t>(own.bytes), source,
+      slot.batch->recv(slot.scratch.data() + place, own.bytes, source,
                        tag(slot_index, Stage::scattering));
     }
     const int peer = (rank + distance) % size;
     const Extent theirs = piece(peer, slot.chunk);
     if (theirs.bytes > 0) {
-      slot.batch->send(plan_.send + theirs.begin, static_cast<std::size_t>(theirs.bytes), peer,
+      slot.batch->send(plan_.send + theirs.begin, theirs.bytes, peer,
                        tag(slot_index, Stage::scattering));
     }
   }
@@ -95,12 +95,12 @@ void ChunkedReduction::gather_chunk(int slot_index) {
     const int source = (rank - distance + size) % size;
     const Extent theirs = piece(source, slot.chunk);
     if (theirs.bytes > 0) {
-      slot.batch->recv(plan_.gather + theirs.begin, static_cast<std::size_t>(theirs.bytes), source,
+      slot.batch->recv(plan_.gather + theirs.begin, theirs.bytes, source,
                        tag(slot_index, Stage::gathering));
     }
     if (own.bytes > 0) {
-      slot.batch->send(plan_.gather + own.begin, static_cast<std::size_t>(own.bytes),
-                       (rank + distance) % size, tag(slot_index, Stage::gathering));
+      slot.batch->send(plan_.gather + own.begin, own.bytes, (rank + distance) % size,
+                       tag(slot_index, Stage::gathering));
     }
   }
 }

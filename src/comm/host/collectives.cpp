@@ -14,7 +14,7 @@ constexpr int direct_gather_ranks = 8;
 
 void copy_bytes(void* target, const void* source, std::int64_t bytes) {
   if (bytes > 0 && target != source) {
-    std::memcpy(target, source, static_cast<std::size_t>(bytes));
+    std::memcpy(target, source, bytes);
   }
 }
 
@@ -51,11 +51,9 @@ SmallGather::SmallGather(Endpoint& endpoint, int tag, const void* own,
 
 /// Sends the first `blocks` blocks `distance` ranks down and gets as many from as far up.
 void SmallGather::post(int distance, int blocks) {
-  batch_->recv(block(distance),
-               static_cast<std::size_t>(offset_[distance + blocks] - offset_[distance]),
+  batch_->recv(block(distance), offset_[distance + blocks] - offset_[distance],
                shifted(endpoint_, distance), tag_);
-  batch_->send(scratch_.data(), static_cast<std::size_t>(offset_[blocks]),
-               shifted(endpoint_, -distance), tag_);
+  batch_->send(scratch_.data(), offset_[blocks], shifted(endpoint_, -distance), tag_);
 }
 
 void SmallGather::post_round() {
@@ -97,13 +95,11 @@ std::unique_ptr<Machine> large_gather(Endpoint& endpoint, int tag, const void* o
   for (int distance = 1; distance < endpoint.size(); ++distance) {
     const int source = shifted(endpoint, -distance);
     if (parts[source].bytes > 0) {
-      batch->recv(target + parts[source].begin, static_cast<std::size_t>(parts[source].bytes),
-                  source, tag);
+      batch->recv(target + parts[source].begin, parts[source].bytes, source, tag);
     }
   }
   for (int distance = 1; distance < endpoint.size() && mine.bytes > 0; ++distance) {
-    batch->send(target + mine.begin, static_cast<std::size_t>(mine.bytes),
-                shifted(endpoint, distance), tag);
+    batch->send(target + mine.begin, mine.bytes, shifted(endpoint, distance), tag);
   }
   return std::make_unique<Exchange>(std::move(batch));
 }
@@ -119,15 +115,13 @@ std::unique_ptr<Machine> personal_exchange(Endpoint& endpoint, int tag, const vo
   for (int distance = 1; distance < endpoint.size(); ++distance) {
     const int source = shifted(endpoint, -distance);
     if (recv_parts[source].bytes > 0) {
-      batch->recv(to + recv_parts[source].begin, static_cast<std::size_t>(recv_parts[source].bytes),
-                  source, tag);
+      batch->recv(to + recv_parts[source].begin, recv_parts[source].bytes, source, tag);
     }
   }
   for (int distance = 1; distance < endpoint.size(); ++distance) {
     const int peer = shifted(endpoint, distance);
     if (send_parts[peer].bytes > 0) {
-      batch->send(from + send_parts[peer].begin, static_cast<std::size_t>(send_parts[peer].bytes),
-                  peer, tag);
+      batch->send(from + send_parts[peer].begin, send_parts[peer].bytes, peer, tag);
     }
   }
   return std::make_unique<Exchange>(std::move(batch));
@@ -164,7 +158,7 @@ TreeBroadcast::TreeBroadcast(Endpoint& endpoint, int tag, std::byte* data, std::
   if (parent_ < 0) {
     arrived_ = chunks_;
   } else if (chunks_ > 0) {
-    incoming_->recv(data_, static_cast<std::size_t>(chunk(0).bytes), parent_, tag_);
+    incoming_->recv(data_, chunk(0).bytes, parent_, tag_);
   }
 }
 
@@ -176,7 +170,7 @@ Extent TreeBroadcast::chunk(std::int64_t index) const {
 void TreeBroadcast::forward(std::int64_t index) {
   const Extent part = chunk(index);
   for (const int child : children_) {
-    outgoing_->send(data_ + part.begin, static_cast<std::size_t>(part.bytes), child, tag_);
+    outgoing_->send(data_ + part.begin, part.bytes, child, tag_);
   }
 }
 
@@ -184,7 +178,7 @@ bool TreeBroadcast::advance() {
   while (arrived_ < chunks_ && incoming_->done()) {
     if (arrived_ + 1 < chunks_) {
       const Extent next = chunk(arrived_ + 1);
-      incoming_->recv(data_ + next.begin, static_cast<std::size_t>(next.bytes), parent_, tag_);
+      incoming_->recv(data_ + next.begin, next.bytes, parent_, tag_);
     }
     forward(arrived_);
     ++arrived_;

@@ -58,8 +58,7 @@ RingTreeReduction::RingTreeReduction(Endpoint& endpoint, int tag, Route route, T
   chunks_ = (data.elements() + chunk_elements_ - 1) / chunk_elements_;
   slots_.resize(std::min<std::int64_t>(chunks_, route_.chunks_in_flight));
   const std::size_t partial_bytes =
-      static_cast<std::size_t>(std::min(chunk_elements_, data.elements())) *
-      size_in_bytes(accumulator_of(data.dtype()));
+      std::min(chunk_elements_, data.elements()) * size_in_bytes(accumulator_of(data.dtype()));
   for (Slot& each : slots_) {
     each.up = endpoint.batch();
     each.down = endpoint.batch();
@@ -84,8 +83,7 @@ bool RingTreeReduction::receive_partials() {
     return false;
   }
   Slot& at = slot(expected_);
-  const std::size_t bytes = static_cast<std::size_t>(elements_of(expected_)) *
-                            size_in_bytes(accumulator_of(data_.dtype()));
+  const std::size_t bytes = elements_of(expected_) * size_in_bytes(accumulator_of(data_.dtype()));
   for (std::size_t i = 0; i < route_.sources.size(); ++i) {
     at.up->recv(at.incoming[i].data(), bytes, route_.sources[i], tag_);
   }
@@ -122,10 +120,9 @@ bool RingTreeReduction::receive_result() {
     return false;
   }
   if (route_.result_source >= 0) {
-    slot(awaited_).down->recv(
-        data_of(awaited_),
-        static_cast<std::size_t>(elements_of(awaited_)) * size_in_bytes(data_.dtype()),
-        route_.result_source, tag_ + 1);
+    slot(awaited_).down->recv(data_of(awaited_),
+                              elements_of(awaited_) * size_in_bytes(data_.dtype()),
+                              route_.result_source, tag_ + 1);
   }
   ++awaited_;
   return true;
@@ -137,10 +134,8 @@ bool RingTreeReduction::forward_result() {
   }
   for (const int target : route_.result_targets) {
     slot(forwarded_)
-        .down->send(
-            data_of(forwarded_),
-            static_cast<std::size_t>(elements_of(forwarded_)) * size_in_bytes(data_.dtype()),
-            target, tag_ + 1);
+        .down->send(data_of(forwarded_), elements_of(forwarded_) * size_in_bytes(data_.dtype()),
+                    target, tag_ + 1);
   }
   ++forwarded_;
   return true;
@@ -175,7 +170,7 @@ RingGather::RingGather(Endpoint& endpoint, int tag, const void* own, void* recv,
       batch_(endpoint.batch()) {
   const Extent mine = parts_[endpoint.rank()];
   if (mine.bytes > 0 && recv_ + mine.begin != own) {
-    std::memcpy(recv_ + mine.begin, own, static_cast<std::size_t>(mine.bytes));
+    std::memcpy(recv_ + mine.begin, own, mine.bytes);
   }
   post_round();
 }
@@ -191,12 +186,10 @@ void RingGather::post_round() {
   const Extent sent = parts_[(rank - round_ + ranks) % ranks];
   const Extent got = parts_[(rank - round_ - 1 + 2 * ranks) % ranks];
   if (got.bytes > 0) {
-    batch_->recv(recv_ + got.begin, static_cast<std::size_t>(got.bytes), (rank - 1 + ranks) % ranks,
-                 tag_);
+    batch_->recv(recv_ + got.begin, got.bytes, (rank - 1 + ranks) % ranks, tag_);
   }
   if (sent.bytes > 0) {
-    batch_->send(recv_ + sent.begin, static_cast<std::size_t>(sent.bytes), (rank + 1) % ranks,
-                 tag_);
+    batch_->send(recv_ + sent.begin, sent.bytes, (rank + 1) % ranks, tag_);
   }
 }
 

@@ -17,7 +17,7 @@ constexpr std::int64_t whole_bytes = 32 * 1024;
 
 void copy_bytes(void* target, const void* source, std::int64_t bytes) {
   if (bytes > 0 && target != source) {
-    std::memcpy(target, source, static_cast<std::size_t>(bytes));
+    std::memcpy(target, source, bytes);
   }
 }
 

@@ -64,7 +64,7 @@ std::unique_ptr<ProcessMemory> map(File file, std::size_t bytes) {
 std::unique_ptr<SharedMemory> make_process_memory(std::size_t bytes, MemoryOffer& offer) {
   const std::size_t all_bytes = head_bytes + bytes;
   File file(::memfd_create("fourfold", MFD_CLOEXEC));
-  if (!file || ::ftruncate(file.get(), static_cast<off_t>(all_bytes)) != 0 ||
+  if (!file || ::ftruncate(file.get(), all_bytes) != 0 ||
       ::getrandom(&offer.token, sizeof(offer.token), 0) != ::ssize_t{sizeof(offer.token)}) {
     return nullptr;
   }

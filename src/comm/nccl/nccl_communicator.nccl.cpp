@@ -63,10 +63,6 @@ ncclRedOp_t op_of(ReduceOp op) {
   return ncclSum;
 }
 
-std::size_t as_count(std::int64_t count) {
-  return static_cast<std::size_t>(count);
-}
-
 bool are_even(std::span<const std::int64_t> counts) {
   return std::ranges::all_of(counts, [&](std::int64_t count) { return count == counts.front(); });
 }
@@ -174,7 +170,7 @@ Work NcclCommunicator::all_reduce(TensorView data, ReduceOp op, device::StreamRe
   return launch("all_reduce", {Operation::all_reduce, bytes_of(data), -1, where}, stream,
                 [&](ncclComm_t comm, cudaStream_t on) {
                   calls_->check(comm,
-                                ncclAllReduce(data.data(), data.data(), as_count(data.elements()),
+                                ncclAllReduce(data.data(), data.data(), data.elements(),
                                               type_of(data.dtype()), op_of(op), comm, on),
                                 "ncclAllReduce");
                 });
@@ -200,8 +196,8 @@ Work NcclCommunicator::all_gather(ConstTensorView send, TensorView recv,
                     const void* const source = std::cmp_equal(root, rank()) ? send.data() : place;
                     if (counts[root] > 0) {
                       calls_->check(comm,
-                                    ncclBroadcast(source, place, as_count(counts[root] * element),
-                                                  ncclUint8, static_cast<int>(root), comm, on),
+                                    ncclBroadcast(source, place, counts[root] * element, ncclUint8,
+                                                  static_cast<int>(root), comm, on),
                                     "ncclBroadcast");
                     }
                   }
@@ -212,28 +208,27 @@ Work NcclCommunicator::reduce_scatter(ConstTensorView send, TensorView recv,
                                       std::span<const std::int64_t> counts, ReduceOp op,
                                       device::StreamRef stream, std::source_location where) {
   expect_reduce_scatter(*this, send, recv, counts, op);
-  return launch(
-      "reduce_scatter", {Operation::reduce_scatter, bytes_of(send), -1, where}, stream,
-      [&](ncclComm_t comm, cudaStream_t on) {
-        const ncclDataType_t type = type_of(send.dtype());
-        if (are_even(counts)) {
-          calls_->check(comm,
-                        ncclReduceScatter(send.data(), recv.data(), as_count(recv.elements()), type,
-                                          op_of(op), comm, on),
-                        "ncclReduceScatter");
-          return;
-        }
-        const auto begins = begins_of(counts, send.dtype());
-        for (std::size_t root = 0; root < begins.size(); ++root) {
-          if (counts[root] > 0) {
-            calls_->check(
-                comm,
-                ncclReduce(at(send.data(), begins[root]), recv.data(), as_count(counts[root]), type,
-                           op_of(op), static_cast<int>(root), comm, on),
-                "ncclReduce");
-          }
-        }
-      });
+  return launch("reduce_scatter", {Operation::reduce_scatter, bytes_of(send), -1, where}, stream,
+                [&](ncclComm_t comm, cudaStream_t on) {
+                  const ncclDataType_t type = type_of(send.dtype());
+                  if (are_even(counts)) {
+                    calls_->check(comm,
+                                  ncclReduceScatter(send.data(), recv.data(), recv.elements(), type,
+                                                    op_of(op), comm, on),
+                                  "ncclReduceScatter");
+                    return;
+                  }
+                  const auto begins = begins_of(counts, send.dtype());
+                  for (std::size_t root = 0; root < begins.size(); ++root) {
+                    if (counts[root] > 0) {
+                      calls_->check(
+                          comm,
+                          ncclReduce(at(send.data(), begins[root]), recv.data(), counts[root], type,
+                                     op_of(op), static_cast<int>(root), comm, on),
+                          "ncclReduce");
+                    }
+                  }
+                });
 }
 
 Work NcclCommunicator::broadcast(TensorView data, int root, device::StreamRef stream,
@@ -255,25 +250,25 @@ Work NcclCommunicator::all_to_all(ConstTensorView send, std::span<const std::int
   const auto to = begins_of(send_counts, send.dtype());
   const auto from = begins_of(recv_counts, recv.dtype());
   const std::int64_t element = size_in_bytes(recv.dtype());
-  return launch(
-      "all_to_all", {Operation::all_to_all, std::max(bytes_of(send), bytes_of(recv)), -1, where},
-      stream, [&](ncclComm_t comm, cudaStream_t on) {
-        for (std::size_t peer = 0; peer < to.size(); ++peer) {
-          const auto its = static_cast<int>(peer);
-          if (send_counts[peer] > 0) {
-            calls_->check(comm,
-                          ncclSend(at(send.data(), to[peer]), as_count(send_counts[peer] * element),
-                                   ncclUint8, its, comm, on),
-                          "ncclSend");
-          }
-          if (recv_counts[peer] > 0) {
-            calls_->check(comm,
-                          ncclRecv(at(recv.data(), from[peer]),
-                                   as_count(recv_counts[peer] * element), ncclUint8, its, comm, on),
-                          "ncclRecv");
-          }
-        }
-      });
+  return launch("all_to_all",
+                {Operation::all_to_all, std::max(bytes_of(send), bytes_of(recv)), -1, where},
+                stream, [&](ncclComm_t comm, cudaStream_t on) {
+                  for (std::size_t peer = 0; peer < to.size(); ++peer) {
+                    const auto its = static_cast<int>(peer);
+                    if (send_counts[peer] > 0) {
+                      calls_->check(comm,
+                                    ncclSend(at(send.data(), to[peer]), send_counts[peer] * element,
+                                             ncclUint8, its, comm, on),
+                                    "ncclSend");
+                    }
+                    if (recv_counts[peer] > 0) {
+                      calls_->check(comm,
+                                    ncclRecv(at(recv.data(), from[peer]),
+                                             recv_counts[peer] * element, ncclUint8, its, comm, on),
+                                    "ncclRecv");
+                    }
+                  }
+                });
 }
 
 NcclHandle NcclCommunicator::split_off(int color, int key, const std::string& its_name,

@@ -21,7 +21,7 @@ void run_threads(int ranks, const DeviceRanks* device,
                  const std::function<void(Communicator& world)>& body) {
   FOURFOLD_EXPECT(ranks >= 1);
   ThreadWorld world(ranks);
-  const auto channel = std::make_shared<ThreadChannel>(static_cast<std::size_t>(ranks));
+  const auto channel = std::make_shared<ThreadChannel>(ranks);
   std::mutex mutex;
   std::exception_ptr first_failure;
 

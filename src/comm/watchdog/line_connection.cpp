@@ -116,8 +116,8 @@ void LineConnection::move() {
   for (std::size_t all = 0; all < most_at_once;) {
     const ssize_t came = ::recv(socket_.get(), piece.data(), piece.size(), 0);
     if (came > 0) {
-      received_.append(piece.data(), static_cast<std::size_t>(came));
-      all += static_cast<std::size_t>(came);
+      received_.append(piece.data(), came);
+      all += came;
       if (received_.size() > 2 * longest_line) {
         is_closed_ = true;
         return;
@@ -134,7 +134,7 @@ void LineConnection::move() {
   while (!unsent_.empty()) {
     const ssize_t went = ::send(socket_.get(), unsent_.data(), unsent_.size(), MSG_NOSIGNAL);
     if (went > 0) {
-      unsent_.erase(0, static_cast<std::size_t>(went));
+      unsent_.erase(0, went);
     } else if (errno != EINTR) {
       is_closed_ = is_closed_ || (errno != EAGAIN && errno != EWOULDBLOCK);
       break;

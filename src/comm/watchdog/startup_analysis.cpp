@@ -51,7 +51,7 @@ std::vector<int> counts_of(std::string_view text, std::size_t most) {
     if (!tasks || !times || counts.size() + static_cast<std::size_t>(*times) > most) {
       return {};
     }
-    counts.insert(counts.end(), static_cast<std::size_t>(*times), *tasks);
+    counts.insert(counts.end(), *times, *tasks);
   } while (take(text, ","));
   return text.empty() ? counts : std::vector<int>{};
 }
@@ -168,7 +168,7 @@ std::vector<std::string> nodes_of_ranks(const std::vector<std::string>& nodes,
   while (std::ssize(by_rank) < ranks) {
     for (std::size_t node = 0; node < nodes.size(); ++node) {
       const int dealt = over_nodes == "block" ? left[node] : std::min(left[node], 1);
-      by_rank.insert(by_rank.end(), static_cast<std::size_t>(dealt), nodes[node]);
+      by_rank.insert(by_rank.end(), dealt, nodes[node]);
       left[node] -= dealt;
     }
   }

@@ -46,7 +46,7 @@ Stranger::Standing Stranger::hear(std::string_view secret, Clock::time_point now
   const ssize_t count =
       ::recv(socket_.get(), opening_.data() + has_come_, opening_.size() - has_come_, 0);
   if (count > 0) {
-    has_come_ += static_cast<std::size_t>(count);
+    has_come_ += count;
   } else if (count == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)) {
     return Standing::leaves;
   }

@@ -45,7 +45,7 @@ int deputy_of(const std::vector<std::string>& hosts) {
 void allow_files(int more) {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-    limit.rlim_cur = std::min(limit.rlim_max, limit.rlim_cur + static_cast<rlim_t>(more));
+    limit.rlim_cur = std::min(limit.rlim_max, limit.rlim_cur + more);
     ::setrlimit(RLIMIT_NOFILE, &limit);
   }
 }

@@ -67,7 +67,7 @@ void PowerSgdReducer::forget(device::StreamRef stream) {
     for (std::int64_t r = 0; r < options_.rank; ++r) {
       for (std::int64_t m = 0; m < columns; ++m) {
         const std::int64_t element = r * spec.shape[1] + first + m;
-        values.push_back(normal_float(key, static_cast<std::uint64_t>(element)));
+        values.push_back(normal_float(key, element));
       }
     }
     const TensorView factor = right(right_[kept_], matrix);

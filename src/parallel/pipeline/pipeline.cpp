@@ -94,8 +94,7 @@ void Pipeline::prepare() {
   works_.resize(all.transfers.size());
   posted_by_.resize(all.transfers.size());
   last_weight_.resize(stages_.size());
-  slots_.assign(stages_.size(),
-                std::vector<int>(static_cast<std::size_t>(schedule_->micro_batches), -1));
+  slots_.assign(stages_.size(), std::vector<int>(schedule_->micro_batches, -1));
   const std::vector<Action>& mine = actions();
   for (std::size_t i = 0; i < mine.size(); ++i) {
     const std::size_t chunk = mine[i].chunk;

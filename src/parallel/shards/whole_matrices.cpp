@@ -34,7 +34,7 @@ void copy_block(Block<float> target, Block<const float> source, const Shape& ext
                 device::StreamRef stream) {
   const auto bytes = [](std::int64_t elements) { return elements * sizeof(float); };
   device::copy_rows({target.first, bytes(target.columns)}, {source.first, bytes(source.columns)},
-                    bytes(extent[1]), static_cast<std::size_t>(extent[0]), stream);
+                    bytes(extent[1]), extent[0], stream);
 }
 
 }  // namespace
