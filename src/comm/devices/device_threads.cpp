@@ -70,100 +70,6 @@ class Ordered : public Work::Operation {
   bool posted_is_ordered_ = false;
 };
 
-/// Takes its steps, each when all ranks have taken the one before.
-class RoundMachine : public Machine {
- public:
-  using Step = std::function<void(const std::vector<Seat>&, device::StreamRef)>;
-  RoundMachine(DeviceRendezvous& meeting, std::shared_ptr<Round> round, int rank,
-               std::vector<Step> steps, device::StreamRef stream)
-      : meeting_(&meeting),
-        round_(std::move(round)),
-        rank_(rank),
-        steps_(std::move(steps)),
-        stream_(stream) {}
-
-  bool advance() override {
-    const std::scoped_lock lock(meeting_->mutex());
-    for (;;) {
-      const bool all_here = std::ranges::all_of(
-          round_->seats, [this](const Seat& seat) { return seat.steps >= taken_; });
-      if (!all_here) {
-        return false;
-      }
-      if (taken_ == std::ssize(steps_)) {
-        return true;
-      }
-      take_step();
-    }
-  }
-
- private:
-  void take_step() {
-    for (const Seat& seat : round_->seats) {
-      (taken_ == 0 ? seat.ready : seat.stepped[taken_ - 1]).wait(stream_);
-    }
-    steps_[taken_](round_->seats, stream_);
-    Seat& mine = round_->seats[rank_];
-    mine.stepped[taken_].record(stream_);
-    mine.steps = ++taken_;
-    meeting_->wake_all();
-  }
-
-  DeviceRendezvous* meeting_;
-  std::shared_ptr<Round> round_;
-  std::size_t rank_;
-  std::vector<Step> steps_;
-  device::StreamRef stream_;
-  int taken_ = 0;
-};
-
-class SendMachine : public Machine {
- public:
-  SendMachine(DeviceRendezvous& meeting, std::shared_ptr<DeviceMessage> message)
-      : meeting_(&meeting), message_(std::move(message)) {}
-  bool advance() override {
-    const std::scoped_lock lock(meeting_->mutex());
-    return message_->is_read;
-  }
-
- private:
-  DeviceRendezvous* meeting_;
-  std::shared_ptr<DeviceMessage> message_;
-};
-
-class RecvMachine : public Machine {
- public:
-  RecvMachine(DeviceRendezvous& meeting, std::shared_ptr<DeviceMessage> message,
-              device::Event may_write, TensorView target, device::StreamRef stream)
-      : meeting_(&meeting),
-        message_(std::move(message)),
-        may_write_(std::move(may_write)),
-        target_(target),
-        stream_(stream) {}
-
-  bool advance() override {
-    const std::scoped_lock lock(meeting_->mutex());
-    if (!message_->is_sent || message_->is_read) {
-      return message_->is_read;
-    }
-    FOURFOLD_EXPECT(message_->bytes == target_.bytes());
-    may_write_.wait(stream_);
-    message_->ready.wait(stream_);
-    device::copy(target_.data(), message_->source, target_.bytes(), stream_);
-    message_->read.record(stream_);
-    message_->is_read = true;
-    meeting_->wake_all();
-    return true;
-  }
-
- private:
-  DeviceRendezvous* meeting_;
-  std::shared_ptr<DeviceMessage> message_;
-  device::Event may_write_;
-  TensorView target_;
-  device::StreamRef stream_;
-};
-
 }  // namespace
 
 std::shared_ptr<Round> DeviceRendezvous::round(std::uint64_t number) {
@@ -230,10 +136,29 @@ Work DeviceThreadCommunicator::meet(const std::string& what, const Call& call, c
     mine.steps = 0;
     meeting_->wake_all();
   }
-  const std::size_t last = steps.size() - 1;
-  Work told = progress_->launch(
-      std::make_unique<RoundMachine>(*meeting_, round, rank(), std::move(steps), stream_),
-      fmt::format("{} on '{}'", what, name()), progress_->recorder().enter(group_, call));
+  const std::int64_t last = std::ssize(steps) - 1;
+  // Each step when all ranks have taken the one before.
+  Machine machine = [round, meeting = meeting_.get(), me = rank(), steps = std::move(steps),
+                     on = stream_.ref(), taken = 0]() mutable {
+    const std::scoped_lock lock(meeting->mutex());
+    while (std::ranges::all_of(round->seats,
+                               [taken](const Seat& seat) { return seat.steps >= taken; })) {
+      if (taken == std::ssize(steps)) {
+        return true;
+      }
+      for (const Seat& seat : round->seats) {
+        (taken == 0 ? seat.ready : seat.stepped[taken - 1]).wait(on);
+      }
+      steps[taken](round->seats, on);
+      Seat& mine = round->seats[me];
+      mine.stepped[taken].record(on);
+      mine.steps = ++taken;
+      meeting->wake_all();
+    }
+    return false;
+  };
+  Work told = progress_->launch(std::move(machine), fmt::format("{} on '{}'", what, name()),
+                                progress_->recorder().enter(group_, call));
   return Work(
       std::make_unique<Ordered>(std::move(told), stream, [round, last](device::StreamRef waiting) {
         // The others have read what is here, and this rank what it needs.
@@ -341,7 +266,10 @@ Work DeviceThreadCommunicator::send(ConstTensorView data, int peer, int tag,
     meeting_->wake_all();
   }
   Work told = progress_->launch(
-      std::make_unique<SendMachine>(*meeting_, message),
+      [message, meeting = meeting_.get()] {
+        const std::scoped_lock lock(meeting->mutex());
+        return message->is_read;
+      },
       fmt::format("send(to {}, tag {}) on '{}'", peer, tag, name()),
       progress_->recorder().enter(group_, {Operation::send, bytes_of(data), peer, where}));
   return Work(std::make_unique<Ordered>(
@@ -357,10 +285,22 @@ Work DeviceThreadCommunicator::recv(TensorView data, int peer, int tag, device::
     const std::scoped_lock lock(meeting_->mutex());
     message = meeting_->message(peer, rank(), tag, false);
   }
-  device::Event may_write;
-  may_write.record(stream);
+  const auto may_write = std::make_shared<device::Event>();
+  may_write->record(stream);
   Work told = progress_->launch(
-      std::make_unique<RecvMachine>(*meeting_, message, std::move(may_write), data, stream_),
+      [=, meeting = meeting_.get(), on = stream_.ref()] {
+        const std::scoped_lock lock(meeting->mutex());
+        if (message->is_sent && !message->is_read) {
+          FOURFOLD_EXPECT(message->bytes == data.bytes());
+          may_write->wait(on);
+          message->ready.wait(on);
+          device::copy(data.data(), message->source, data.bytes(), on);
+          message->read.record(on);
+          message->is_read = true;
+          meeting->wake_all();
+        }
+        return message->is_read;
+      },
       fmt::format("recv(from {}, tag {}) on '{}'", peer, tag, name()),
       progress_->recorder().enter(group_, {Operation::recv, bytes_of(data), peer, where}));
   return Work(std::make_unique<Ordered>(

@@ -13,22 +13,11 @@ ChunkedReduction::ChunkedReduction(Endpoint& endpoint, int tag, Plan plan)
   const std::int64_t piece_elements =
       std::max<std::int64_t>(1, reduction_chunk_bytes / (element_bytes * endpoint.size()));
   piece_bytes_ = piece_elements * element_bytes;
-  std::int64_t longest = 0;
-  for (const Extent& part : plan_.parts) {
-    longest = std::max(longest, part.bytes);
-  }
-  chunks_ = (longest + piece_bytes_ - 1) / piece_bytes_;
+  chunks_ = pieces_of(plan_.parts, piece_bytes_);
   for (int slot = 0; slot < slot_count; ++slot) {
     slots_[slot].chunk = slot;
     start_chunk(slot);
   }
-}
-
-/// What chunk `chunk` holds of `rank`'s part; empty when that part is shorter.
-Extent ChunkedReduction::piece(int rank, std::int64_t chunk) const {
-  const Extent part = plan_.parts[rank];
-  const std::int64_t begin = std::min(chunk * piece_bytes_, part.bytes);
-  return {part.begin + begin, std::min(piece_bytes_, part.bytes - begin)};
 }
 
 /// A tag per slot and stage: slots overtake each other, chunks within a slot do not.
@@ -81,7 +70,7 @@ void ChunkedReduction::reduce_chunk(Slot& slot) const {
   }
   inputs[rank] = plan_.send + own.begin;
   reduce(plan_.dtype, plan_.op, inputs, plan_.result + (own.begin - plan_.parts[rank].begin),
-         own.bytes / static_cast<std::int64_t>(size_in_bytes(plan_.dtype)), plan_.order);
+         own.bytes / size_in_bytes(plan_.dtype), plan_.order);
 }
 
 /// By now this rank's pieces of the chunk have all been sent, so their places may be written to.

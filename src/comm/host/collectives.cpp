@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives.hpp"
 
+#include <fourfold/base/box.hpp>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -12,12 +14,6 @@ namespace {
 /// Up to this many ranks each sends to each at once: fewer waits than rounds.
 constexpr int direct_gather_ranks = 8;
 
-void copy_bytes(void* target, const void* source, std::int64_t bytes) {
-  if (bytes > 0 && target != source) {
-    std::memcpy(target, source, bytes);
-  }
-}
-
 int shifted(const Endpoint& endpoint, int distance) {
   const int size = endpoint.size();
   return (endpoint.rank() + distance % size + size) % size;
@@ -25,7 +21,14 @@ int shifted(const Endpoint& endpoint, int distance) {
 
 }  // namespace
 
-std::vector<Extent> extents_of(std::span<const std::int64_t> counts, std::int64_t element_bytes) {
+void copy_bytes(void* target, const void* source, std::int64_t bytes) {
+  if (bytes > 0 && target != source) {
+    std::memcpy(target, source, bytes);
+  }
+}
+
+std::vector<Extent> extents_of(std::span<const std::int64_t> counts, DType dtype) {
+  const std::int64_t element_bytes = size_in_bytes(dtype);
   std::vector<Extent> extents;
   extents.reserve(counts.size());
   std::int64_t begin = 0;
@@ -34,6 +37,36 @@ std::vector<Extent> extents_of(std::span<const std::int64_t> counts, std::int64_
     begin += count * element_bytes;
   }
   return extents;
+}
+
+std::vector<std::int64_t> begins_of(std::span<const std::int64_t> counts, DType dtype) {
+  std::vector<std::int64_t> begins;
+  begins.reserve(counts.size());
+  for (const Extent& part : extents_of(counts, dtype)) {
+    begins.push_back(part.begin);
+  }
+  return begins;
+}
+
+std::vector<Extent> even_extents(ConstTensorView data, int ranks) {
+  std::vector<std::int64_t> counts(ranks);
+  for (int part = 0; part < ranks; ++part) {
+    counts[part] = even_part(data.elements(), ranks, part).count;
+  }
+  return extents_of(counts, data.dtype());
+}
+
+std::int64_t pieces_of(std::span<const Extent> parts, std::int64_t piece_bytes) {
+  std::int64_t longest = 0;
+  for (const Extent& part : parts) {
+    longest = std::max(longest, part.bytes);
+  }
+  return (longest + piece_bytes - 1) / piece_bytes;
+}
+
+Extent piece_of(const Extent& part, std::int64_t index, std::int64_t piece_bytes) {
+  const std::int64_t begin = std::min(index * piece_bytes, part.bytes);
+  return {part.begin + begin, std::min(piece_bytes, part.bytes - begin)};
 }
 
 SmallGather::SmallGather(Endpoint& endpoint, int tag, const void* own,
@@ -86,55 +119,50 @@ bool SmallGather::advance() {
   return false;
 }
 
-std::unique_ptr<Machine> large_gather(Endpoint& endpoint, int tag, const void* own, void* recv,
-                                      std::span<const Extent> parts) {
-  auto* target = static_cast<std::byte*>(recv);
+Machine exchange(std::unique_ptr<TransferBatch> batch) {
+  return [batch = std::shared_ptr(std::move(batch))] { return batch->done(); };
+}
+
+Machine large_gather(Endpoint& endpoint, int tag, const void* own, void* recv,
+                     std::span<const Extent> parts) {
   const Extent mine = parts[endpoint.rank()];
-  copy_bytes(target + mine.begin, own, mine.bytes);
+  copy_bytes(at(recv, mine.begin), own, mine.bytes);
   auto batch = endpoint.batch();
   for (int distance = 1; distance < endpoint.size(); ++distance) {
     const int source = shifted(endpoint, -distance);
     if (parts[source].bytes > 0) {
-      batch->recv(target + parts[source].begin, parts[source].bytes, source, tag);
+      batch->recv(at(recv, parts[source].begin), parts[source].bytes, source, tag);
     }
   }
   for (int distance = 1; distance < endpoint.size() && mine.bytes > 0; ++distance) {
-    batch->send(target + mine.begin, mine.bytes, shifted(endpoint, distance), tag);
+    batch->send(at(recv, mine.begin), mine.bytes, shifted(endpoint, distance), tag);
   }
-  return std::make_unique<Exchange>(std::move(batch));
+  return exchange(std::move(batch));
 }
 
-std::unique_ptr<Machine> personal_exchange(Endpoint& endpoint, int tag, const void* send,
-                                           std::span<const Extent> send_parts, void* recv,
-                                           std::span<const Extent> recv_parts) {
-  const auto* from = static_cast<const std::byte*>(send);
-  auto* to = static_cast<std::byte*>(recv);
+Machine personal_exchange(Endpoint& endpoint, int tag, const void* send,
+                          std::span<const Extent> send_parts, void* recv,
+                          std::span<const Extent> recv_parts) {
   const int rank = endpoint.rank();
-  copy_bytes(to + recv_parts[rank].begin, from + send_parts[rank].begin, send_parts[rank].bytes);
+  copy_bytes(at(recv, recv_parts[rank].begin), at(send, send_parts[rank].begin),
+             send_parts[rank].bytes);
   auto batch = endpoint.batch();
   for (int distance = 1; distance < endpoint.size(); ++distance) {
     const int source = shifted(endpoint, -distance);
     if (recv_parts[source].bytes > 0) {
-      batch->recv(to + recv_parts[source].begin, recv_parts[source].bytes, source, tag);
+      batch->recv(at(recv, recv_parts[source].begin), recv_parts[source].bytes, source, tag);
     }
   }
   for (int distance = 1; distance < endpoint.size(); ++distance) {
     const int peer = shifted(endpoint, distance);
     if (send_parts[peer].bytes > 0) {
-      batch->send(from + send_parts[peer].begin, send_parts[peer].bytes, peer, tag);
+      batch->send(at(send, send_parts[peer].begin), send_parts[peer].bytes, peer, tag);
     }
   }
-  return std::make_unique<Exchange>(std::move(batch));
+  return exchange(std::move(batch));
 }
 
-TreeBroadcast::TreeBroadcast(Endpoint& endpoint, int tag, std::byte* data, std::int64_t bytes,
-                             int root)
-    : tag_(tag),
-      data_(data),
-      bytes_(bytes),
-      chunks_((bytes + broadcast_chunk_bytes - 1) / broadcast_chunk_bytes),
-      incoming_(endpoint.batch()),
-      outgoing_(endpoint.batch()) {
+Machine tree_broadcast(Endpoint& endpoint, int tag, void* data, std::int64_t bytes, int root) {
   // Counted from the root, node v has parent v without its lowest set bit, and children v + 2^k for
   // every 2^k below that bit.
   const int size = endpoint.size();
@@ -142,48 +170,45 @@ TreeBroadcast::TreeBroadcast(Endpoint& endpoint, int tag, std::byte* data, std::
   int bit = 1;
   for (; bit < size && (node & bit) == 0; bit <<= 1) {
   }
-  if (node != 0) {
-    parent_ = (node - bit + root) % size;
-  }
+  const bool is_root = node == 0;
+  const int parent = (node - bit + root + size) % size;
+  std::vector<int> children;
   for (int step = bit >> 1; step > 0; step >>= 1) {
     if (node + step < size) {
-      children_.push_back((node + step + root) % size);
+      children.push_back((node + step + root) % size);
     }
   }
-  for (std::int64_t index = 0; index < chunks_; ++index) {
-    if (parent_ < 0) {
-      forward(index);
+  const Extent all{0, bytes};
+  const std::int64_t chunks = pieces_of({&all, 1}, broadcast_chunk_bytes);
+  const std::shared_ptr<TransferBatch> incoming = endpoint.batch();
+  const std::shared_ptr<TransferBatch> outgoing = endpoint.batch();
+  const auto receive = [=](std::int64_t index) {
+    const Extent chunk = piece_of(all, index, broadcast_chunk_bytes);
+    if (chunk.bytes > 0) {
+      incoming->recv(at(data, chunk.begin), chunk.bytes, parent, tag);
     }
-  }
-  if (parent_ < 0) {
-    arrived_ = chunks_;
-  } else if (chunks_ > 0) {
-    incoming_->recv(data_, chunk(0).bytes, parent_, tag_);
-  }
-}
-
-Extent TreeBroadcast::chunk(std::int64_t index) const {
-  const std::int64_t begin = index * broadcast_chunk_bytes;
-  return {begin, std::min(broadcast_chunk_bytes, bytes_ - begin)};
-}
-
-void TreeBroadcast::forward(std::int64_t index) {
-  const Extent part = chunk(index);
-  for (const int child : children_) {
-    outgoing_->send(data_ + part.begin, part.bytes, child, tag_);
-  }
-}
-
-bool TreeBroadcast::advance() {
-  while (arrived_ < chunks_ && incoming_->done()) {
-    if (arrived_ + 1 < chunks_) {
-      const Extent next = chunk(arrived_ + 1);
-      incoming_->recv(data_ + next.begin, next.bytes, parent_, tag_);
+  };
+  const auto forward = [=, children = std::move(children)](std::int64_t index) {
+    const Extent chunk = piece_of(all, index, broadcast_chunk_bytes);
+    for (const int child : children) {
+      outgoing->send(at(data, chunk.begin), chunk.bytes, child, tag);
     }
-    forward(arrived_);
-    ++arrived_;
+  };
+  if (!is_root) {
+    receive(0);
   }
-  return arrived_ == chunks_ && outgoing_->done();
+  for (std::int64_t index = 0; is_root && index < chunks; ++index) {
+    forward(index);
+  }
+  // `arrived` chunks are here and on their way to the children.
+  return [=, arrived = is_root ? chunks : 0]() mutable {
+    while (arrived < chunks && incoming->done()) {
+      receive(arrived + 1);
+      forward(arrived);
+      ++arrived;
+    }
+    return arrived == chunks && outgoing->done();
+  };
 }
 
 }  // namespace fourfold::comm

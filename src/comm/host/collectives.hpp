@@ -31,24 +31,47 @@ inline constexpr std::int64_t small_bytes = 16 * 1024;
 inline constexpr std::int64_t reduction_chunk_bytes = std::int64_t{4} << 20;
 inline constexpr std::int64_t broadcast_chunk_bytes = std::int64_t{1} << 20;
 
+// Where the parts of a buffer lie, in bytes.
+
+inline const std::byte* at(const void* base, std::int64_t bytes) {
+  return static_cast<const std::byte*>(base) + bytes;
+}
+inline std::byte* at(void* base, std::int64_t bytes) {
+  return static_cast<std::byte*>(base) + bytes;
+}
+inline std::int64_t bytes_of(ConstTensorView view) {
+  return view.bytes();
+}
+/// Unless they are the same place.
+void copy_bytes(void* target, const void* source, std::int64_t bytes);
+
 /// Bytes [begin, begin + bytes) of one rank.
 struct Extent {
   std::int64_t begin = 0;
   std::int64_t bytes = 0;
 };
-/// One extent per rank, one after the other; counts in elements of `element_bytes`.
-std::vector<Extent> extents_of(std::span<const std::int64_t> counts, std::int64_t element_bytes);
+/// One extent per rank, one after the other.
+std::vector<Extent> extents_of(std::span<const std::int64_t> counts, DType dtype);
+/// Where each of them begins.
+std::vector<std::int64_t> begins_of(std::span<const std::int64_t> counts, DType dtype);
+/// One extent per rank, of as even counts as there can be.
+std::vector<Extent> even_extents(ConstTensorView data, int ranks);
+
+/// Pieces of `piece_bytes`, the last one shorter, that the longest part has.
+std::int64_t pieces_of(std::span<const Extent> parts, std::int64_t piece_bytes);
+/// The part's piece number `index`; empty when the part is shorter.
+Extent piece_of(const Extent& part, std::int64_t index, std::int64_t piece_bytes);
 
 /// Every rank's small block to every rank, through scratch memory: directly among few ranks, in
 /// log2(ranks) rounds among many (Bruck et al., "Efficient algorithms for all-to-all
 /// communications", 1997). With empty blocks it is a barrier.
-class SmallGather : public Machine {
+class SmallGather {
  public:
   /// `blocks[r]` points to rank r's block; valid during the call.
   using Finish = std::function<void(std::span<const void* const> blocks)>;
   SmallGather(Endpoint& endpoint, int tag, const void* own, std::span<const std::int64_t> bytes,
               Finish finish);
-  bool advance() override;
+  bool advance();
 
  private:
   void post_round();
@@ -66,27 +89,20 @@ class SmallGather : public Machine {
 };
 
 /// Messages that were posted together and nothing else.
-class Exchange : public Machine {
- public:
-  explicit Exchange(std::unique_ptr<TransferBatch> batch) : batch_(std::move(batch)) {}
-  bool advance() override { return batch_->done(); }
-
- private:
-  std::unique_ptr<TransferBatch> batch_;
-};
+Machine exchange(std::unique_ptr<TransferBatch> batch);
 
 /// Every rank's part goes to its place in everyone's `recv`, directly.
-std::unique_ptr<Machine> large_gather(Endpoint& endpoint, int tag, const void* own, void* recv,
-                                      std::span<const Extent> parts);
+Machine large_gather(Endpoint& endpoint, int tag, const void* own, void* recv,
+                     std::span<const Extent> parts);
 
 /// Part s of `send` goes to rank s; part r of `recv` comes from rank r.
-std::unique_ptr<Machine> personal_exchange(Endpoint& endpoint, int tag, const void* send,
-                                           std::span<const Extent> send_parts, void* recv,
-                                           std::span<const Extent> recv_parts);
+Machine personal_exchange(Endpoint& endpoint, int tag, const void* send,
+                          std::span<const Extent> send_parts, void* recv,
+                          std::span<const Extent> recv_parts);
 
 /// reduce_scatter, and all_reduce when the reduced parts are sent back to all. Rank r reduces part
 /// r: it gets the others' pieces of it, chunk by chunk, two chunks in flight.
-class ChunkedReduction : public Machine {
+class ChunkedReduction {
  public:
   struct Plan {
     const std::byte* send = nullptr;  ///< all parts of this rank
@@ -98,7 +114,7 @@ class ChunkedReduction : public Machine {
     Order order = Order::ranks;
   };
   ChunkedReduction(Endpoint& endpoint, int tag, Plan plan);
-  bool advance() override;
+  bool advance();
 
  private:
   enum class Stage { scattering, gathering, finished };
@@ -110,7 +126,10 @@ class ChunkedReduction : public Machine {
   };
   static constexpr int slot_count = 2;
 
-  Extent piece(int rank, std::int64_t chunk) const;
+  /// What chunk `chunk` holds of `rank`'s part; empty when that part is shorter.
+  Extent piece(int rank, std::int64_t chunk) const {
+    return piece_of(plan_.parts[rank], chunk, piece_bytes_);
+  }
   int tag(int slot, Stage stage) const;
   void start_chunk(int slot);
   void reduce_chunk(Slot& slot) const;
@@ -126,44 +145,13 @@ class ChunkedReduction : public Machine {
 };
 
 /// Along a binomial tree from the root, chunk by chunk.
-class TreeBroadcast : public Machine {
- public:
-  TreeBroadcast(Endpoint& endpoint, int tag, std::byte* data, std::int64_t bytes, int root);
-  bool advance() override;
-
- private:
-  Extent chunk(std::int64_t index) const;
-  void forward(std::int64_t index);
-
-  int tag_;
-  std::byte* data_;
-  std::int64_t bytes_;
-  int parent_ = -1;
-  std::vector<int> children_;
-  std::int64_t chunks_ = 0;
-  std::int64_t arrived_ = 0;  ///< chunks that are here and on their way to the children
-  std::unique_ptr<TransferBatch> incoming_;
-  std::unique_ptr<TransferBatch> outgoing_;
-};
+Machine tree_broadcast(Endpoint& endpoint, int tag, void* data, std::int64_t bytes, int root);
 
 /// Puts a check in front of a collective: all ranks exchange what they called and with what; only
 /// when they agree is the operation itself started. For contract builds. Does not block either.
-class CheckedMachine : public Machine {
- public:
-  using Start = std::function<std::unique_ptr<Machine>()>;
-  /// @param call  the operation and every argument that must agree on all ranks
-  CheckedMachine(Endpoint& endpoint, int tag, std::string_view communicator, std::string_view call,
-                 Start start);
-  bool advance() override;
-
- private:
-  void compare(std::span<const void* const> blocks) const;
-
-  Endpoint& endpoint_;
-  std::string communicator_;
-  Start start_;
-  std::unique_ptr<SmallGather> gather_;
-  std::unique_ptr<Machine> machine_;
-};
+/// @param call   the operation and every argument that must agree on all ranks
+/// @param start  makes the operation
+Machine checked(Endpoint& endpoint, int tag, std::string communicator, std::string_view call,
+                std::function<Machine()> start);
 
 }  // namespace fourfold::comm

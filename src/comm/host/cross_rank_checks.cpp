@@ -25,38 +25,38 @@ struct Signature {
   explicit Signature(const void* block) { std::memcpy(this, block, sizeof(*this)); }
 };
 
-}  // namespace
-
-CheckedMachine::CheckedMachine(Endpoint& endpoint, int tag, std::string_view communicator,
-                               std::string_view call, Start start)
-    : endpoint_(endpoint), communicator_(communicator), start_(std::move(start)) {
-  const Signature own(call);
-  const std::vector<std::int64_t> bytes(endpoint.size(), sizeof(Signature));
-  gather_ = std::make_unique<SmallGather>(
-      endpoint, tag, &own, bytes, [this](std::span<const void* const> blocks) { compare(blocks); });
-}
-
-void CheckedMachine::compare(std::span<const void* const> blocks) const {
-  const Signature own(blocks[endpoint_.rank()]);
-  for (std::size_t rank = 0; rank < blocks.size(); ++rank) {
-    const Signature theirs(blocks[rank]);
+void compare(const std::string& communicator, int rank, std::span<const void* const> blocks) {
+  const Signature own(blocks[rank]);
+  for (std::size_t other = 0; other < blocks.size(); ++other) {
+    const Signature theirs(blocks[other]);
     if (theirs.hash != own.hash) {
       throw Error(ExitCode::internal,
                   format_message("ranks disagree about a collective on communicator '{}' (a bug of "
                                  "fourfold): rank {} called {}, rank {} called {}",
-                                 communicator_, endpoint_.rank(), own.text, rank, theirs.text));
+                                 communicator, rank, own.text, other, theirs.text));
     }
   }
 }
 
-bool CheckedMachine::advance() {
-  if (!machine_) {
-    if (!gather_->advance()) {
-      return false;
+}  // namespace
+
+Machine checked(Endpoint& endpoint, int tag, std::string communicator, std::string_view call,
+                std::function<Machine()> start) {
+  const Signature own(call);
+  const std::vector<std::int64_t> bytes(endpoint.size(), sizeof(Signature));
+  Machine check = make_machine<SmallGather>(
+      endpoint, tag, &own, bytes,
+      [communicator = std::move(communicator), rank = endpoint.rank()](
+          std::span<const void* const> blocks) { compare(communicator, rank, blocks); });
+  return [check = std::move(check), start = std::move(start), operation = Machine()]() mutable {
+    if (!operation) {
+      if (!check()) {
+        return false;
+      }
+      operation = start();
     }
-    machine_ = start_();
-  }
-  return machine_->advance();
+    return operation();
+  };
 }
 
 }  // namespace fourfold::comm

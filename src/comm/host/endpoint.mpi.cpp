@@ -140,20 +140,12 @@ void MpiProgress::pause(std::uint64_t /*seen*/, const std::string& /*what*/) {
 }
 
 void MpiProgress::finish(MPI_Request request, const std::string& what) {
-  class Request : public Machine {
-   public:
-    explicit Request(MPI_Request request) : request_(request) {}
-    bool advance() override {
-      int complete = 0;
-      check_mpi(MPI_Test(&request_, &complete, MPI_STATUS_IGNORE));
-      return complete != 0;
-    }
-
-   private:
-    MPI_Request request_;
+  const auto is_complete = [&request] {
+    int complete = 0;
+    check_mpi(MPI_Test(&request, &complete, MPI_STATUS_IGNORE));
+    return complete != 0;
   };
-  Request machine(request);
-  run(machine, what);
+  run(is_complete, what);
 }
 
 MpiEndpoint::MpiEndpoint(CommHandle comm, MpiProgress& progress)

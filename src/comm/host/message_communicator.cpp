@@ -9,7 +9,6 @@
 #include "ring_tree_reduction.hpp"
 #include "shared_window.hpp"
 
-#include <fourfold/base/box.hpp>
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
@@ -18,7 +17,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 namespace fourfold::comm {
@@ -28,11 +26,9 @@ namespace {
 constexpr int check_tag = 0;
 constexpr int machine_tag = 1;
 
-/// Nothing to do.
-class Done : public Machine {
- public:
-  bool advance() override { return true; }
-};
+bool has_nothing_to_do() {
+  return true;
+}
 
 }  // namespace
 
@@ -75,39 +71,43 @@ Algorithm MessageCommunicator::algorithm() const noexcept {
 }
 
 Work MessageCommunicator::launch(const std::string& call, const Call& facts,
-                                 std::function<std::unique_ptr<Machine>(int tag)> start) {
+                                 std::function<Machine(int tag)> start) {
   // The upper half of the tags is for collectives, a few for each, used again after thousands.
   const int first = user_tags();
   const int operations = (endpoint_->tags() - first) / tags_per_operation;
-  const int tag = first + static_cast<int>(operations_++ % operations) * tags_per_operation;
+  const int tag = first + operations_ * tags_per_operation;
+  operations_ = (operations_ + 1) % operations;
 #if FOURFOLD_CONTRACTS
-  auto machine = std::make_unique<CheckedMachine>(
-      *endpoint_, tag + check_tag, name_, call,
-      [start = std::move(start), tag] { return start(tag + machine_tag); });
+  Machine machine = checked(*endpoint_, tag + check_tag, name_, call,
+                            [start = std::move(start), tag] { return start(tag + machine_tag); });
 #else
-  auto machine = start(tag + machine_tag);
+  Machine machine = start(tag + machine_tag);
 #endif
   return endpoint_->progress().launch(std::move(machine), described(call),
                                       endpoint_->progress().recorder().enter(group_, facts));
 }
 
-Work MessageCommunicator::launch_shared(
-    const std::string& call, const Call& facts,
-    std::function<std::unique_ptr<Machine>(std::uint64_t turn)> start) {
+Work MessageCommunicator::launch_message(const std::string& call, const Call& facts,
+                                         std::unique_ptr<TransferBatch> batch) {
+  return endpoint_->progress().launch(exchange(std::move(batch)), described(call),
+                                      endpoint_->progress().recorder().enter(group_, facts));
+}
+
+Work MessageCommunicator::launch_shared(const std::string& call, const Call& facts,
+                                        std::function<Machine(std::uint64_t turn)> start) {
   // Taken here, where all ranks come by in the same order.
   return launch(call, facts, [start = std::move(start), turn = window_->take_turn()](int /*tag*/) {
     return start(turn);
   });
 }
 
-std::unique_ptr<Machine> MessageCommunicator::reduction_machine(TensorView data, ReduceOp op,
-                                                                int tag) {
+Machine MessageCommunicator::reduction_machine(TensorView data, ReduceOp op, int tag) {
   if (data.elements() == 0) {
-    return std::make_unique<Done>();
+    return has_nothing_to_do;
   }
   if (bytes_of(data) <= small_bytes / size()) {
     const std::vector<std::int64_t> bytes(size(), bytes_of(data));
-    return std::make_unique<SmallGather>(
+    return make_machine<SmallGather>(
         *endpoint_, tag, data.data(), bytes,
         [data, op, its_order = order()](std::span<const void* const> blocks) {
           reduce(data.dtype(), op, blocks, data.data(), data.elements(), its_order);
@@ -116,16 +116,12 @@ std::unique_ptr<Machine> MessageCommunicator::reduction_machine(TensorView data,
   if (algorithm() == Algorithm::ring || algorithm() == Algorithm::tree) {
     Route route =
         algorithm() == Algorithm::ring ? ring_route(rank(), size()) : tree_route(rank(), size());
-    return std::make_unique<RingTreeReduction>(*endpoint_, tag, std::move(route), data, op);
+    return make_machine<RingTreeReduction>(*endpoint_, tag, std::move(route), data, op);
   }
-  std::vector<std::int64_t> counts(size());
-  for (int part = 0; part < size(); ++part) {
-    counts[part] = even_part(data.elements(), size(), part).count;
-  }
-  auto* bytes = static_cast<std::byte*>(data.data());
-  auto parts = extents_of(counts, static_cast<std::int64_t>(size_in_bytes(data.dtype())));
+  auto parts = even_extents(data, size());
+  std::byte* const bytes = at(data.data(), 0);
   std::byte* const result = bytes + parts[rank()].begin;
-  return std::make_unique<ChunkedReduction>(
+  return make_machine<ChunkedReduction>(
       *endpoint_, tag,
       ChunkedReduction::Plan{bytes, std::move(parts), result, bytes, data.dtype(), op});
 }
@@ -145,30 +141,25 @@ Work MessageCommunicator::all_reduce(TensorView data, ReduceOp op, device::Strea
                 [this, data, op](int tag) { return reduction_machine(data, op, tag); });
 }
 
-std::unique_ptr<Machine> MessageCommunicator::gather_machine(ConstTensorView send, TensorView recv,
-                                                             std::span<const std::int64_t> counts,
-                                                             int tag) {
-  const auto parts = extents_of(counts, static_cast<std::int64_t>(size_in_bytes(recv.dtype())));
+Machine MessageCommunicator::gather_machine(ConstTensorView send, TensorView recv,
+                                            std::span<const std::int64_t> counts, int tag) {
+  const auto parts = extents_of(counts, recv.dtype());
   if (bytes_of(recv) > small_bytes && algorithm() == Algorithm::ring) {
-    return std::make_unique<RingGather>(*endpoint_, tag, send.data(), recv.data(), parts);
+    return ring_gather(*endpoint_, tag, send.data(), recv.data(), parts);
   }
   if (bytes_of(recv) > small_bytes || size() == 1) {
     return large_gather(*endpoint_, tag, send.data(), recv.data(), parts);
   }
   if (recv.elements() == 0) {
-    return std::make_unique<Done>();
+    return has_nothing_to_do;
   }
   std::vector<std::int64_t> bytes(parts.size());
   std::transform(parts.begin(), parts.end(), bytes.begin(),
                  [](const Extent& part) { return part.bytes; });
-  auto* target = static_cast<std::byte*>(recv.data());
-  return std::make_unique<SmallGather>(
-      *endpoint_, tag, send.data(), bytes, [target, parts](std::span<const void* const> blocks) {
+  return make_machine<SmallGather>(
+      *endpoint_, tag, send.data(), bytes, [recv, parts](std::span<const void* const> blocks) {
         for (std::size_t source = 0; source < parts.size(); ++source) {
-          if (parts[source].bytes > 0) {
-            std::memcpy(target + parts[source].begin, blocks[source],
-                        static_cast<std::size_t>(parts[source].bytes));
-          }
+          copy_bytes(at(recv.data(), parts[source].begin), blocks[source], parts[source].bytes);
         }
       });
 }
@@ -181,7 +172,7 @@ Work MessageCommunicator::all_gather(ConstTensorView send, TensorView recv,
   const std::string call =
       fmt::format("all_gather({} x {})", fourfold::name(recv.dtype()), fmt::join(counts, ","));
   if (window_) {
-    auto parts = extents_of(counts, static_cast<std::int64_t>(size_in_bytes(recv.dtype())));
+    auto parts = extents_of(counts, recv.dtype());
     return launch_shared(call, facts,
                          [this, send, recv, parts = std::move(parts)](std::uint64_t turn) {
                            return shared_gather(*window_, turn, send.data(), recv.data(), parts);
@@ -200,21 +191,20 @@ Work MessageCommunicator::reduce_scatter(ConstTensorView send, TensorView recv,
   const Call facts{Operation::reduce_scatter, bytes_of(send), -1, where};
   const std::string call = fmt::format("reduce_scatter({}, {} x {})", comm::name(op),
                                        fourfold::name(send.dtype()), fmt::join(counts, ","));
-  ChunkedReduction::Plan plan{
-      static_cast<const std::byte*>(send.data()),
-      extents_of(counts, static_cast<std::int64_t>(size_in_bytes(send.dtype()))),
-      static_cast<std::byte*>(recv.data()),
-      nullptr,
-      send.dtype(),
-      op,
-      order()};
+  ChunkedReduction::Plan plan{at(send.data(), 0),
+                              extents_of(counts, send.dtype()),
+                              at(recv.data(), 0),
+                              nullptr,
+                              send.dtype(),
+                              op,
+                              order()};
   if (window_) {
     return launch_shared(call, facts, [this, plan = std::move(plan)](std::uint64_t turn) {
       return shared_reduce_scatter(*window_, turn, plan);
     });
   }
   return launch(call, facts, [this, plan = std::move(plan)](int tag) {
-    return std::make_unique<ChunkedReduction>(*endpoint_, tag, plan);
+    return make_machine<ChunkedReduction>(*endpoint_, tag, plan);
   });
 }
 
@@ -232,8 +222,7 @@ Work MessageCommunicator::broadcast(TensorView data, int root, device::StreamRef
     });
   }
   return launch(call, facts, [this, data, root](int tag) {
-    return std::make_unique<TreeBroadcast>(*endpoint_, tag, static_cast<std::byte*>(data.data()),
-                                           bytes_of(data), root);
+    return tree_broadcast(*endpoint_, tag, data.data(), bytes_of(data), root);
   });
 }
 
@@ -242,11 +231,10 @@ Work MessageCommunicator::all_to_all(ConstTensorView send,
                                      std::span<const std::int64_t> recv_counts,
                                      device::StreamRef /*stream*/, std::source_location where) {
   expect_all_to_all(*this, send, send_counts, recv, recv_counts);
-  const std::int64_t element_bytes = size_in_bytes(send.dtype());
   return launch(fmt::format("all_to_all({})", fourfold::name(send.dtype())),
                 {Operation::all_to_all, std::max(bytes_of(send), bytes_of(recv)), -1, where},
-                [this, send, recv, to = extents_of(send_counts, element_bytes),
-                 from = extents_of(recv_counts, element_bytes)](int tag) {
+                [this, send, recv, to = extents_of(send_counts, send.dtype()),
+                 from = extents_of(recv_counts, recv.dtype())](int tag) {
                   return personal_exchange(*endpoint_, tag, send.data(), to, recv.data(), from);
                 });
 }
@@ -257,11 +245,8 @@ Work MessageCommunicator::send(ConstTensorView data, int peer, int tag,
   FOURFOLD_EXPECT(tag >= 0 && tag < user_tags());
   auto batch = endpoint_->batch();
   batch->send(data.data(), data.bytes(), peer, tag);
-  return endpoint_->progress().launch(
-      std::make_unique<Exchange>(std::move(batch)),
-      described(fmt::format("send(to {}, tag {}, {} bytes)", peer, tag, data.bytes())),
-      endpoint_->progress().recorder().enter(group_,
-                                             {Operation::send, bytes_of(data), peer, where}));
+  return launch_message(fmt::format("send(to {}, tag {}, {} bytes)", peer, tag, data.bytes()),
+                        {Operation::send, bytes_of(data), peer, where}, std::move(batch));
 }
 
 Work MessageCommunicator::recv(TensorView data, int peer, int tag, device::StreamRef /*stream*/,
@@ -270,24 +255,20 @@ Work MessageCommunicator::recv(TensorView data, int peer, int tag, device::Strea
   FOURFOLD_EXPECT(tag >= 0 && tag < user_tags());
   auto batch = endpoint_->batch();
   batch->recv(data.data(), data.bytes(), peer, tag);
-  return endpoint_->progress().launch(
-      std::make_unique<Exchange>(std::move(batch)),
-      described(fmt::format("recv(from {}, tag {}, {} bytes)", peer, tag, data.bytes())),
-      endpoint_->progress().recorder().enter(group_,
-                                             {Operation::recv, bytes_of(data), peer, where}));
+  return launch_message(fmt::format("recv(from {}, tag {}, {} bytes)", peer, tag, data.bytes()),
+                        {Operation::recv, bytes_of(data), peer, where}, std::move(batch));
 }
 
 void MessageCommunicator::barrier(std::source_location where) {
   const Call facts{Operation::barrier, 0, -1, where};
   Work work =
-      window_
-          ? launch_shared("barrier()", facts,
-                          [this](std::uint64_t turn) { return shared_barrier(*window_, turn); })
-          : launch("barrier()", facts, [this](int tag) {
-              const std::vector<std::int64_t> nothing(size(), 0);
-              return std::make_unique<SmallGather>(*endpoint_, tag, nullptr, nothing,
+      window_ ? launch_shared("barrier()", facts,
+                              [this](std::uint64_t turn) { return shared_barrier(*window_, turn); })
+              : launch("barrier()", facts, [this](int tag) {
+                  const std::vector<std::int64_t> nothing(size(), 0);
+                  return make_machine<SmallGather>(*endpoint_, tag, nullptr, nothing,
                                                    [](std::span<const void* const> /*blocks*/) {});
-            });
+                });
   work.wait({});
 }
 

@@ -13,7 +13,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <numeric>
 #include <source_location>
 #include <span>
 #include <string>
@@ -59,14 +58,15 @@ class MessageCommunicator : public Communicator {
  private:
   void choose(Algorithm algorithm);
   /// Starts the machine that `start` makes for the tag it is given.
-  Work launch(const std::string& call, const Call& facts,
-              std::function<std::unique_ptr<Machine>(int tag)> start);
+  Work launch(const std::string& call, const Call& facts, std::function<Machine(int tag)> start);
   /// Starts the operation that `start` makes for its turn on the window.
   Work launch_shared(const std::string& call, const Call& facts,
-                     std::function<std::unique_ptr<Machine>(std::uint64_t turn)> start);
-  std::unique_ptr<Machine> reduction_machine(TensorView data, ReduceOp op, int tag);
-  std::unique_ptr<Machine> gather_machine(ConstTensorView send, TensorView recv,
-                                          std::span<const std::int64_t> counts, int tag);
+                     std::function<Machine(std::uint64_t turn)> start);
+  Work launch_message(const std::string& call, const Call& facts,
+                      std::unique_ptr<TransferBatch> batch);
+  Machine reduction_machine(TensorView data, ReduceOp op, int tag);
+  Machine gather_machine(ConstTensorView send, TensorView recv,
+                         std::span<const std::int64_t> counts, int tag);
   Order order() const noexcept {
     return algorithm() == Algorithm::tree ? Order::pairs : Order::ranks;
   }
@@ -79,30 +79,7 @@ class MessageCommunicator : public Communicator {
   std::size_t group_;  ///< of the flight recorder
   Algorithm wanted_ = Algorithm::automatic;
   std::unique_ptr<SharedWindow> window_;  ///< nullptr: messages
-  std::int64_t operations_ = 0;
+  int operations_ = 0;                    ///< of which tags are taken
 };
-
-// Where the parts of a buffer lie, in bytes.
-
-inline const std::byte* at(const void* base, std::int64_t bytes) {
-  return static_cast<const std::byte*>(base) + bytes;
-}
-inline std::byte* at(void* base, std::int64_t bytes) {
-  return static_cast<std::byte*>(base) + bytes;
-}
-
-inline std::int64_t bytes_of(ConstTensorView view) {
-  return static_cast<std::int64_t>(view.bytes());
-}
-
-/// Where each part begins that has so many elements.
-inline std::vector<std::int64_t> begins_of(std::span<const std::int64_t> counts, DType dtype) {
-  std::vector<std::int64_t> begins(counts.size());
-  std::exclusive_scan(counts.begin(), counts.end(), begins.begin(), std::int64_t{0});
-  for (std::int64_t& begin : begins) {
-    begin *= static_cast<std::int64_t>(size_in_bytes(dtype));
-  }
-  return begins;
-}
 
 }  // namespace fourfold::comm

@@ -39,8 +39,7 @@ ScratchPool::Lease ScratchPool::take(std::size_t bytes) {
 /// An operation that is not finished and the Work that somebody holds for it.
 class Progress::Pending : public Work::Operation {
  public:
-  Pending(Progress& progress, std::unique_ptr<Machine> machine, std::string what,
-          std::uint64_t number)
+  Pending(Progress& progress, Machine machine, std::string what, std::uint64_t number)
       : progress_(progress), machine_(std::move(machine)), what_(std::move(what)), number_(number) {
     progress_.pending_.push_back(this);
   }
@@ -49,7 +48,7 @@ class Progress::Pending : public Work::Operation {
   void wait(device::StreamRef /*stream*/) override {
     if (!finished_) {
       progress_.recorder_.wait_for(number_);
-      progress_.run(*machine_, what_);
+      progress_.run(machine_, what_);
       progress_.recorder_.wait_over();
       finish();
     }
@@ -61,11 +60,11 @@ class Progress::Pending : public Work::Operation {
   }
 
   void advance() {
-    if (!finished_ && machine_->advance()) {
+    if (!finished_ && machine_()) {
       finish();
     }
   }
-  const Machine* machine() const noexcept { return machine_.get(); }
+  const Machine* machine() const noexcept { return &machine_; }
 
  private:
   void finish() {
@@ -74,18 +73,18 @@ class Progress::Pending : public Work::Operation {
   }
 
   Progress& progress_;
-  std::unique_ptr<Machine> machine_;
+  Machine machine_;
   std::string what_;
   std::uint64_t number_;  ///< of the flight recorder
   bool finished_ = false;
 };
 
-Work Progress::launch(std::unique_ptr<Machine> machine, std::string what, std::uint64_t number) {
+Work Progress::launch(Machine machine, std::string what, std::uint64_t number) {
   if (failure_) {
     std::rethrow_exception(failure_);
   }
   try {
-    if (machine->advance()) {
+    if (machine()) {
       recorder_.leave(number);
       return {};
     }
@@ -96,12 +95,12 @@ Work Progress::launch(std::unique_ptr<Machine> machine, std::string what, std::u
   return Work(std::make_unique<Pending>(*this, std::move(machine), std::move(what), number));
 }
 
-void Progress::run(Machine& machine, const std::string& what) {
+void Progress::run(const Machine& machine, const std::string& what) {
   for (;;) {
     const std::uint64_t seen = changes();
     advance_others(&machine);
     try {
-      if (machine.advance()) {
+      if (machine()) {
         return;
       }
       pause(seen, what);

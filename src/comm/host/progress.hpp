@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -18,13 +19,17 @@
 
 namespace fourfold::comm {
 
-/// An operation as a state machine over messages.
-class Machine {
- public:
-  virtual ~Machine() = default;
-  /// Does what can be done without waiting. Returns whether the operation is finished.
-  virtual bool advance() = 0;
-};
+/// An operation as a state machine over messages: does what can be done without waiting, and
+/// returns whether the operation is finished.
+using Machine = std::function<bool()>;
+
+/// One whose state is a T: `bool T::advance()`.
+template <class T, class... Arguments>
+Machine make_machine(Arguments&&... arguments) {
+  return [state = std::make_shared<T>(std::forward<Arguments>(arguments)...)] {
+    return state->advance();
+  };
+}
 
 /// Memory for pieces that wait to be reduced. Blocks are kept and used again, so a training step
 /// allocates none after its first time.
@@ -60,9 +65,9 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   /// Starts `machine`; `what` names it in errors, `number` is its call in the flight recorder.
-  Work launch(std::unique_ptr<Machine> machine, std::string what, std::uint64_t number);
+  Work launch(Machine machine, std::string what, std::uint64_t number);
   /// Advances every operation in flight until `machine` is finished.
-  void run(Machine& machine, const std::string& what);
+  void run(const Machine& machine, const std::string& what);
   ScratchPool& scratch() noexcept { return scratch_; }
   FlightRecorder& recorder() noexcept { return recorder_; }
 

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <utility>
 
 namespace fourfold::comm {
@@ -35,9 +34,9 @@ Route ring_route(int rank, int ranks) {
 
 Route tree_route(int rank, int ranks) {
   Route route;
-  const auto below =
-      static_cast<int>(rank == 0 ? std::bit_ceil(static_cast<unsigned>(ranks))
-                                 : 1U << std::countr_zero(static_cast<unsigned>(rank)));
+  const unsigned place = rank;
+  const unsigned all = ranks;
+  const int below = rank == 0 ? std::bit_ceil(all) : 1U << std::countr_zero(place);
   for (int step = 1; step < below && rank + step < ranks; step *= 2) {
     route.sources.push_back(rank + step);
   }
@@ -45,7 +44,7 @@ Route tree_route(int rank, int ranks) {
   route.result_targets.assign(route.sources.rbegin(), route.sources.rend());
   route.target = rank == 0 ? -1 : rank - below;
   route.result_source = route.target;
-  const int rounds = std::bit_width(static_cast<unsigned>(ranks - 1));
+  const int rounds = std::bit_width(all - 1);
   route.chunks_in_flight = std::clamp(2 * rounds, 2, 8);
   return route;
 }
@@ -74,18 +73,17 @@ std::int64_t RingTreeReduction::elements_of(std::int64_t chunk) const {
 }
 
 std::byte* RingTreeReduction::data_of(std::int64_t chunk) const {
-  return static_cast<std::byte*>(data_.data()) +
-         chunk * chunk_elements_ * static_cast<std::int64_t>(size_in_bytes(data_.dtype()));
+  return at(data_.data(), chunk * chunk_elements_ * size_in_bytes(data_.dtype()));
 }
 
 bool RingTreeReduction::receive_partials() {
   if (expected_ == chunks_ || expected_ == retired_ + std::ssize(slots_)) {
     return false;
   }
-  Slot& at = slot(expected_);
+  Slot& chunk = slot(expected_);
   const std::size_t bytes = elements_of(expected_) * size_in_bytes(accumulator_of(data_.dtype()));
   for (std::size_t i = 0; i < route_.sources.size(); ++i) {
-    at.up->recv(at.incoming[i].data(), bytes, route_.sources[i], tag_);
+    chunk.up->recv(chunk.incoming[i].data(), bytes, route_.sources[i], tag_);
   }
   ++expected_;
   return true;
@@ -95,11 +93,11 @@ bool RingTreeReduction::add_up() {
   if (added_ == expected_ || !slot(added_).up->done()) {
     return false;
   }
-  Slot& at = slot(added_);
+  Slot& chunk = slot(added_);
   const std::int64_t elements = elements_of(added_);
-  std::byte* const partial = at.partial.data();
+  std::byte* const partial = chunk.partial.data();
   begin_partial(data_.dtype(), data_of(added_), partial, elements);
-  for (const ScratchPool::Lease& incoming : at.incoming) {
+  for (const ScratchPool::Lease& incoming : chunk.incoming) {
     const std::byte* const left = route_.own_last ? incoming.data() : partial;
     const std::byte* const right = route_.own_last ? partial : incoming.data();
     join_partials(data_.dtype(), op_, left, right, partial, elements);
@@ -107,8 +105,8 @@ bool RingTreeReduction::add_up() {
   if (route_.target < 0) {
     end_partial(data_.dtype(), op_, endpoint_.size(), partial, data_of(added_), elements);
   } else {
-    at.up->send(partial, elements * size_in_bytes(accumulator_of(data_.dtype())), route_.target,
-                tag_);
+    chunk.up->send(partial, elements * size_in_bytes(accumulator_of(data_.dtype())), route_.target,
+                   tag_);
   }
   ++added_;
   return true;
@@ -161,47 +159,31 @@ bool RingTreeReduction::advance() {
   return retired_ == chunks_;
 }
 
-RingGather::RingGather(Endpoint& endpoint, int tag, const void* own, void* recv,
-                       std::vector<Extent> parts)
-    : endpoint_(endpoint),
-      tag_(tag),
-      recv_(static_cast<std::byte*>(recv)),
-      parts_(std::move(parts)),
-      batch_(endpoint.batch()) {
-  const Extent mine = parts_[endpoint.rank()];
-  if (mine.bytes > 0 && recv_ + mine.begin != own) {
-    std::memcpy(recv_ + mine.begin, own, mine.bytes);
-  }
-  post_round();
-}
-
-/// In round k a rank passes on what is of the rank k places before it and gets what is one further
-/// back.
-void RingGather::post_round() {
-  const int ranks = endpoint_.size();
-  if (round_ == ranks - 1) {
-    return;
-  }
-  const int rank = endpoint_.rank();
-  const Extent sent = parts_[(rank - round_ + ranks) % ranks];
-  const Extent got = parts_[(rank - round_ - 1 + 2 * ranks) % ranks];
-  if (got.bytes > 0) {
-    batch_->recv(recv_ + got.begin, got.bytes, (rank - 1 + ranks) % ranks, tag_);
-  }
-  if (sent.bytes > 0) {
-    batch_->send(recv_ + sent.begin, sent.bytes, (rank + 1) % ranks, tag_);
-  }
-}
-
-bool RingGather::advance() {
-  while (batch_->done()) {
-    if (round_ == endpoint_.size() - 1) {
-      return true;
+Machine ring_gather(Endpoint& endpoint, int tag, const void* own, void* recv,
+                    std::vector<Extent> parts) {
+  const int ranks = endpoint.size();
+  const int rank = endpoint.rank();
+  copy_bytes(at(recv, parts[rank].begin), own, parts[rank].bytes);
+  const std::shared_ptr<TransferBatch> batch = endpoint.batch();
+  return [=, parts = std::move(parts), round = 0]() mutable {
+    while (batch->done()) {
+      if (round == ranks - 1) {
+        return true;
+      }
+      // A rank passes on what is of the rank `round` places before it and gets what is one further
+      // back.
+      const Extent sent = parts[(rank - round + ranks) % ranks];
+      const Extent got = parts[(rank - round - 1 + ranks) % ranks];
+      if (got.bytes > 0) {
+        batch->recv(at(recv, got.begin), got.bytes, (rank - 1 + ranks) % ranks, tag);
+      }
+      if (sent.bytes > 0) {
+        batch->send(at(recv, sent.begin), sent.bytes, (rank + 1) % ranks, tag);
+      }
+      ++round;
     }
-    ++round_;
-    post_round();
-  }
-  return false;
+    return false;
+  };
 }
 
 }  // namespace fourfold::comm

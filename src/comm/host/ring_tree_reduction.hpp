@@ -29,10 +29,10 @@ Route ring_route(int rank, int ranks);
 Route tree_route(int rank, int ranks);
 
 /// all_reduce along a route, chunk by chunk. Partial sums of bf16 and f16 travel as f32.
-class RingTreeReduction : public Machine {
+class RingTreeReduction {
  public:
   RingTreeReduction(Endpoint& endpoint, int tag, Route route, TensorView data, ReduceOp op);
-  bool advance() override;
+  bool advance();
 
  private:
   /// A chunk on its way has a slot for all of it.
@@ -69,20 +69,7 @@ class RingTreeReduction : public Machine {
 };
 
 /// Every rank's part round the ring, one rank further in each round.
-class RingGather : public Machine {
- public:
-  RingGather(Endpoint& endpoint, int tag, const void* own, void* recv, std::vector<Extent> parts);
-  bool advance() override;
-
- private:
-  void post_round();
-
-  Endpoint& endpoint_;
-  int tag_;
-  std::byte* recv_;
-  std::vector<Extent> parts_;
-  std::unique_ptr<TransferBatch> batch_;
-  int round_ = 0;
-};
+Machine ring_gather(Endpoint& endpoint, int tag, const void* own, void* recv,
+                    std::vector<Extent> parts);
 
 }  // namespace fourfold::comm

@@ -3,10 +3,7 @@
 #include "reduction.hpp"
 #include "shared_window.hpp"
 
-#include <fourfold/base/box.hpp>
-
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 namespace fourfold::comm {
@@ -14,35 +11,6 @@ namespace {
 
 /// Up to this size every rank adds up everything: one wait fewer, and more to add.
 constexpr std::int64_t whole_bytes = 32 * 1024;
-
-void copy_bytes(void* target, const void* source, std::int64_t bytes) {
-  if (bytes > 0 && target != source) {
-    std::memcpy(target, source, bytes);
-  }
-}
-
-/// Pieces of at most so many bytes, of whole elements.
-std::int64_t whole_elements(std::int64_t bytes, std::int64_t element_bytes) {
-  return bytes / element_bytes * element_bytes;
-}
-
-std::int64_t steps_for(std::int64_t bytes, std::int64_t piece_bytes) {
-  return (bytes + piece_bytes - 1) / piece_bytes;
-}
-
-std::int64_t longest_of(std::span<const Extent> parts) {
-  std::int64_t longest = 0;
-  for (const Extent& part : parts) {
-    longest = std::max(longest, part.bytes);
-  }
-  return longest;
-}
-
-/// What step `step` holds of a part, in pieces; empty when that part is shorter.
-Extent piece_of(const Extent& part, std::int64_t step, std::int64_t piece_bytes) {
-  const std::int64_t begin = std::min(step * piece_bytes, part.bytes);
-  return {part.begin + begin, std::min(piece_bytes, part.bytes - begin)};
-}
 
 /// All ranks' data cut into parts, and each area into a place for a piece of every part.
 struct SharedReduction {
@@ -57,7 +25,7 @@ struct SharedReduction {
     piece_bytes = area_bytes / its_window.ranks() / line_bytes * line_bytes;
   }
 
-  std::int64_t steps() const { return steps_for(longest_of(plan.parts), piece_bytes); }
+  std::int64_t steps() const { return pieces_of(plan.parts, piece_bytes); }
   std::byte* place(int rank, int part, std::int64_t step) const {
     return window->area(rank, step) + part * piece_bytes;
   }
@@ -86,8 +54,7 @@ struct SharedReduction {
     }
     inputs[rank] = plan.send + own.begin;
     if (own.bytes > 0) {
-      reduce(plan.dtype, plan.op, inputs, result,
-             own.bytes / static_cast<std::int64_t>(size_in_bytes(plan.dtype)));
+      reduce(plan.dtype, plan.op, inputs, result, own.bytes / size_in_bytes(plan.dtype));
     }
     return result;
   }
@@ -108,99 +75,89 @@ struct SharedReduction {
 };
 
 /// Every rank puts all it has and adds up all of it.
-std::unique_ptr<Machine> all_reduce_whole(SharedWindow& window, std::uint64_t turn, TensorView data,
-                                          ReduceOp op) {
+Machine all_reduce_whole(SharedWindow& window, std::uint64_t turn, TensorView data, ReduceOp op) {
   const std::int64_t element_bytes = size_in_bytes(data.dtype());
+  // Of whole elements.
   const std::int64_t piece_bytes =
-      whole_elements(SharedWindow::area_bytes(window.ranks()), element_bytes);
-  const Extent all{0, static_cast<std::int64_t>(data.bytes())};
-  auto* const bytes = static_cast<std::byte*>(data.data());
+      SharedWindow::area_bytes(window.ranks()) / element_bytes * element_bytes;
+  const Extent all{0, bytes_of(data)};
   SharedWindow* const shared = &window;
-  SharedSteps::Plan plan;
-  plan.steps = steps_for(all.bytes, piece_bytes);
+  SharedSteps plan;
+  plan.steps = pieces_of({&all, 1}, piece_bytes);
   plan.put = [=](std::int64_t step) {
     const Extent piece = piece_of(all, step, piece_bytes);
-    copy_bytes(shared->area(shared->rank(), step), bytes + piece.begin, piece.bytes);
+    copy_bytes(shared->area(shared->rank(), step), at(data.data(), piece.begin), piece.bytes);
   };
   plan.use = [=](std::int64_t step) {
     const Extent piece = piece_of(all, step, piece_bytes);
+    std::byte* const own = at(data.data(), piece.begin);
     std::vector<const void*> inputs(shared->ranks());
     for (int source = 0; source < shared->ranks(); ++source) {
       inputs[source] = shared->area(source, step);
     }
-    inputs[shared->rank()] = bytes + piece.begin;
-    reduce(data.dtype(), op, inputs, bytes + piece.begin, piece.bytes / element_bytes);
+    inputs[shared->rank()] = own;
+    reduce(data.dtype(), op, inputs, own, piece.bytes / element_bytes);
   };
-  return std::make_unique<SharedSteps>(window, turn, std::move(plan));
+  return in_turn(window, turn, std::move(plan));
 }
 
 }  // namespace
 
-std::unique_ptr<Machine> shared_all_reduce(SharedWindow& window, std::uint64_t turn,
-                                           TensorView data, ReduceOp op) {
-  if (static_cast<std::int64_t>(data.bytes()) <= whole_bytes) {
+Machine shared_all_reduce(SharedWindow& window, std::uint64_t turn, TensorView data, ReduceOp op) {
+  if (bytes_of(data) <= whole_bytes) {
     return all_reduce_whole(window, turn, data, op);
   }
-  std::vector<std::int64_t> counts(window.ranks());
-  for (int part = 0; part < window.ranks(); ++part) {
-    counts[part] = even_part(data.elements(), window.ranks(), part).count;
-  }
-  auto* const bytes = static_cast<std::byte*>(data.data());
-  auto parts = extents_of(counts, static_cast<std::int64_t>(size_in_bytes(data.dtype())));
+  auto parts = even_extents(data, window.ranks());
+  std::byte* const bytes = at(data.data(), 0);
   std::byte* const result = bytes + parts[window.rank()].begin;
   const SharedReduction exchange(window,
                                  {bytes, std::move(parts), result, bytes, data.dtype(), op});
-  return std::make_unique<SharedSteps>(
+  return in_turn(
       window, turn,
-      SharedSteps::Plan{
-          .steps = exchange.steps(),
-          .put = [exchange](std::int64_t step) { exchange.put(step); },
-          .use = [exchange](
-                     std::int64_t step) { exchange.put_result(step, exchange.reduce_own(step)); },
-          .finish = [exchange](std::int64_t step) { exchange.take_results(step); }});
+      {.steps = exchange.steps(),
+       .put = [exchange](std::int64_t step) { exchange.put(step); },
+       .use =
+           [exchange](std::int64_t step) { exchange.put_result(step, exchange.reduce_own(step)); },
+       .finish = [exchange](std::int64_t step) { exchange.take_results(step); }});
 }
 
-std::unique_ptr<Machine> shared_reduce_scatter(SharedWindow& window, std::uint64_t turn,
-                                               ChunkedReduction::Plan plan) {
+Machine shared_reduce_scatter(SharedWindow& window, std::uint64_t turn,
+                              ChunkedReduction::Plan plan) {
   const SharedReduction exchange(window, std::move(plan));
-  return std::make_unique<SharedSteps>(
-      window, turn,
-      SharedSteps::Plan{.steps = exchange.steps(),
-                        .put = [exchange](std::int64_t step) { exchange.put(step); },
-                        .use = [exchange](std::int64_t step) { exchange.reduce_own(step); },
-                        .finish = {}});
+  return in_turn(window, turn,
+                 {.steps = exchange.steps(),
+                  .put = [exchange](std::int64_t step) { exchange.put(step); },
+                  .use = [exchange](std::int64_t step) { exchange.reduce_own(step); },
+                  .finish = {}});
 }
 
-std::unique_ptr<Machine> shared_gather(SharedWindow& window, std::uint64_t turn, const void* own,
-                                       void* recv, std::vector<Extent> parts) {
+Machine shared_gather(SharedWindow& window, std::uint64_t turn, const void* own, void* recv,
+                      std::vector<Extent> parts) {
   const std::int64_t piece_bytes = SharedWindow::area_bytes(window.ranks());
-  auto* const target = static_cast<std::byte*>(recv);
-  const auto* const source = static_cast<const std::byte*>(own);
   SharedWindow* const shared = &window;
   const Extent mine = parts[window.rank()];
-  SharedSteps::Plan plan;
-  plan.steps = steps_for(longest_of(parts), piece_bytes);
+  SharedSteps plan;
+  plan.steps = pieces_of(parts, piece_bytes);
   plan.put = [=](std::int64_t step) {
     const Extent piece = piece_of(mine, step, piece_bytes);
-    copy_bytes(shared->area(shared->rank(), step), source + (piece.begin - mine.begin),
-               piece.bytes);
-    copy_bytes(target + piece.begin, source + (piece.begin - mine.begin), piece.bytes);
+    const std::byte* const source = at(own, piece.begin - mine.begin);
+    copy_bytes(shared->area(shared->rank(), step), source, piece.bytes);
+    copy_bytes(at(recv, piece.begin), source, piece.bytes);
   };
   plan.use = [=, parts = std::move(parts)](std::int64_t step) {
     for (int distance = 1; distance < shared->ranks(); ++distance) {
       const int other = (shared->rank() + distance) % shared->ranks();
       const Extent piece = piece_of(parts[other], step, piece_bytes);
-      copy_bytes(target + piece.begin, shared->area(other, step), piece.bytes);
+      copy_bytes(at(recv, piece.begin), shared->area(other, step), piece.bytes);
     }
   };
-  return std::make_unique<SharedSteps>(window, turn, std::move(plan));
+  return in_turn(window, turn, std::move(plan));
 }
 
-std::unique_ptr<Machine> shared_barrier(SharedWindow& window, std::uint64_t turn) {
-  return std::make_unique<SharedSteps>(
+Machine shared_barrier(SharedWindow& window, std::uint64_t turn) {
+  return in_turn(
       window, turn,
-      SharedSteps::Plan{
-          .steps = 1, .put = [](std::int64_t) {}, .use = [](std::int64_t) {}, .finish = {}});
+      {.steps = 1, .put = [](std::int64_t) {}, .use = [](std::int64_t) {}, .finish = {}});
 }
 
 }  // namespace fourfold::comm

@@ -18,21 +18,20 @@ constexpr std::size_t smallest_area_bytes = 16 * 1024;
 /// Of a window of many ranks, about.
 constexpr std::size_t most_bytes = std::size_t{64} << 20;
 
-std::size_t counters_bytes(int ranks) {
-  const std::size_t bytes =
-      static_cast<std::size_t>(ranks) * SharedWindow::stage_count * counter_bytes;
+std::size_t counters_bytes(std::size_t ranks) {
+  const std::size_t bytes = ranks * SharedWindow::stage_count * counter_bytes;
   return (bytes + page_bytes - 1) / page_bytes * page_bytes;
 }
 
 }  // namespace
 
-std::size_t SharedWindow::area_bytes(int ranks) noexcept {
-  const std::size_t share = most_bytes / (slots * static_cast<std::size_t>(ranks));
+std::size_t SharedWindow::area_bytes(std::size_t ranks) noexcept {
+  const std::size_t share = most_bytes / (slots * ranks);
   return std::clamp(share / page_bytes * page_bytes, smallest_area_bytes, largest_area_bytes);
 }
 
-std::size_t SharedWindow::memory_bytes(int ranks) noexcept {
-  return counters_bytes(ranks) + slots * static_cast<std::size_t>(ranks) * area_bytes(ranks);
+std::size_t SharedWindow::memory_bytes(std::size_t ranks) noexcept {
+  return counters_bytes(ranks) + slots * ranks * area_bytes(ranks);
 }
 
 SharedWindow::SharedWindow(std::unique_ptr<SharedMemory> memory, int rank, int ranks)
@@ -42,26 +41,21 @@ SharedWindow::SharedWindow(std::unique_ptr<SharedMemory> memory, int rank, int r
 
 /// Zero bytes are a counter at zero, so none has to be made.
 SharedWindow::Counter& SharedWindow::counter(Stage stage, int rank) const noexcept {
-  std::byte* const place =
-      memory_->data() +
-      static_cast<std::size_t>(rank * stage_count + static_cast<int>(stage)) * counter_bytes;
+  const std::size_t index = rank * stage_count + static_cast<int>(stage);
+  std::byte* const place = memory_->data() + index * counter_bytes;
   return *std::launder(reinterpret_cast<Counter*>(place));
 }
 
 std::byte* SharedWindow::area(int rank, std::int64_t step) const noexcept {
-  const std::size_t slot = (first_step_ + static_cast<std::uint64_t>(step)) % slots;
-  const std::size_t index =
-      slot * static_cast<std::size_t>(ranks_) + static_cast<std::size_t>(rank);
+  const std::size_t index = (first_step_ + step) % slots * ranks_ + rank;
   return memory_->data() + counters_bytes(ranks_) + index * area_bytes_;
 }
 
 bool SharedWindow::all_have(Stage stage, std::int64_t step) const noexcept {
   // Steps before the first of all are as good as done.
-  const std::int64_t wanted = static_cast<std::int64_t>(first_step_) + step + 1;
+  const std::int64_t wanted = first_step_ + step + 1;
   for (int rank = 0; rank < ranks_; ++rank) {
-    const auto reached =
-        static_cast<std::int64_t>(counter(stage, rank).load(std::memory_order_acquire));
-    if (reached < wanted) {
+    if (counter(stage, rank).load(std::memory_order_acquire) < wanted) {
       return false;
     }
   }
@@ -69,12 +63,11 @@ bool SharedWindow::all_have(Stage stage, std::int64_t step) const noexcept {
 }
 
 void SharedWindow::tell(Stage stage, std::int64_t step) noexcept {
-  counter(stage, rank_)
-      .store(first_step_ + static_cast<std::uint64_t>(step) + 1, std::memory_order_release);
+  counter(stage, rank_).store(first_step_ + step + 1, std::memory_order_release);
 }
 
 void SharedWindow::end_turn(std::int64_t steps) noexcept {
-  first_step_ += static_cast<std::uint64_t>(steps);
+  first_step_ += steps;
   ++turn_;
 }
 
@@ -93,67 +86,59 @@ std::unique_ptr<SharedWindow> open_window(Endpoint& endpoint, Communicator& mess
   if (endpoint.rank() == 0) {
     memory = endpoint.make_memory(bytes, offer);
   }
-  messages.broadcast({reinterpret_cast<std::uint8_t*>(&offer), {sizeof(offer)}}, 0, {}).wait({});
+  messages.broadcast({&offer, DType::u8, {sizeof(offer)}}, 0, {}).wait({});
   if (endpoint.rank() != 0) {
     memory = endpoint.find_memory(bytes, offer);
   }
-  const std::int64_t found =
-      all_reduce_scalar(messages, std::int64_t{memory != nullptr}, ReduceOp::min);
-  if (found == 0) {
+  const std::int64_t found = memory != nullptr;
+  if (all_reduce_scalar(messages, found, ReduceOp::min) == 0) {
     return nullptr;
   }
   memory->close_offer();
   return std::make_unique<SharedWindow>(std::move(memory), endpoint.rank(), ranks);
 }
 
-bool SharedSteps::may_put() const noexcept {
-  return put_ < plan_.steps &&
-         window_.all_have(SharedWindow::Stage::done, put_ - SharedWindow::slots);
-}
-
-/// Puts, uses and finishes at most one step each. Returns whether anything was done.
-bool SharedSteps::advance_once() {
+Machine in_turn(SharedWindow& window, std::uint64_t turn, SharedSteps plan) {
   using enum SharedWindow::Stage;
-  bool moved = false;
-  if (may_put()) {
-    plan_.put(put_);
-    window_.tell(put, put_++);
-    moved = true;
-  }
-  if (used_ < put_ && window_.all_have(put, used_)) {
-    plan_.use(used_);
-    window_.tell(used, used_);
-    if (!plan_.finish) {
-      window_.tell(done, used_);
-      ++finished_;
+  // Steps that this rank has put, used and finished.
+  return [&window, turn, plan = std::move(plan), has_put = std::int64_t{0},
+          has_used = std::int64_t{0}, has_finished = std::int64_t{0}]() mutable {
+    if (!window.is_turn(turn)) {
+      return false;
     }
-    ++used_;
-    moved = true;
-  }
-  if (finished_ < used_ && window_.all_have(used, finished_)) {
-    plan_.finish(finished_);
-    window_.tell(done, finished_++);
-    moved = true;
-  }
-  return moved;
-}
-
-bool SharedSteps::advance() {
-  if (!window_.is_turn(turn_)) {
-    return false;
-  }
-  bool moved = false;
-  while (finished_ < plan_.steps && advance_once()) {
-    moved = true;
-  }
-  if (moved) {
-    window_.wake_others();
-  }
-  if (finished_ < plan_.steps) {
-    return false;
-  }
-  window_.end_turn(plan_.steps);
-  return true;
+    bool has_told = false;
+    for (bool moved = true; moved && has_finished < plan.steps; has_told = has_told || moved) {
+      moved = false;
+      if (has_put < plan.steps && window.all_have(done, has_put - SharedWindow::slots)) {
+        plan.put(has_put);
+        window.tell(put, has_put++);
+        moved = true;
+      }
+      if (has_used < has_put && window.all_have(put, has_used)) {
+        plan.use(has_used);
+        window.tell(used, has_used);
+        if (!plan.finish) {
+          window.tell(done, has_used);
+          ++has_finished;
+        }
+        ++has_used;
+        moved = true;
+      }
+      if (has_finished < has_used && window.all_have(used, has_finished)) {
+        plan.finish(has_finished);
+        window.tell(done, has_finished++);
+        moved = true;
+      }
+    }
+    if (has_told) {
+      window.wake_others();
+    }
+    if (has_finished < plan.steps) {
+      return false;
+    }
+    window.end_turn(plan.steps);
+    return true;
+  };
 }
 
 }  // namespace fourfold::comm

@@ -24,9 +24,9 @@ namespace fourfold::comm {
 class SharedWindow {
  public:
   /// Bytes of an area among `ranks`: small enough for caches, and few together.
-  static std::size_t area_bytes(int ranks) noexcept;
+  static std::size_t area_bytes(std::size_t ranks) noexcept;
   /// Bytes of memory that a window needs.
-  static std::size_t memory_bytes(int ranks) noexcept;
+  static std::size_t memory_bytes(std::size_t ranks) noexcept;
 
   /// @pre `memory` has memory_bytes(ranks) bytes, zero at first, the same on all ranks
   SharedWindow(std::unique_ptr<SharedMemory> memory, int rank, int ranks);
@@ -57,7 +57,7 @@ class SharedWindow {
   void wake_others() { memory_->wake_others(); }
 
  private:
-  using Counter = std::atomic<std::uint64_t>;
+  using Counter = std::atomic<std::int64_t>;
   static_assert(Counter::is_always_lock_free);
   Counter& counter(Stage stage, int rank) const noexcept;
 
@@ -67,7 +67,7 @@ class SharedWindow {
   std::size_t area_bytes_;
   std::uint64_t turns_taken_ = 0;
   std::uint64_t turn_ = 0;
-  std::uint64_t first_step_ = 0;  ///< of the operation whose turn it is
+  std::int64_t first_step_ = 0;  ///< of the operation whose turn it is
 };
 
 /// A window for the ranks of `endpoint`; nullptr on all of them if they do not see each other's
@@ -76,47 +76,30 @@ class SharedWindow {
 std::unique_ptr<SharedWindow> open_window(Endpoint& endpoint, Communicator& messages);
 
 /// An operation on a window: what a rank does in each step.
-class SharedSteps : public Machine {
- public:
-  struct Plan {
-    std::int64_t steps = 0;
-    std::function<void(std::int64_t step)> put;  ///< into this rank's area
-    std::function<void(std::int64_t step)> use;  ///< when all have put
-    /// When all have used; empty if there is nothing to do.
-    std::function<void(std::int64_t step)> finish;
-  };
-  SharedSteps(SharedWindow& window, std::uint64_t turn, Plan plan)
-      : window_(window), turn_(turn), plan_(std::move(plan)) {}
-  bool advance() override;
-
- private:
-  bool may_put() const noexcept;
-  bool advance_once();
-
-  SharedWindow& window_;
-  std::uint64_t turn_;
-  Plan plan_;
-  std::int64_t put_ = 0;  ///< steps that this rank has put, used and finished
-  std::int64_t used_ = 0;
-  std::int64_t finished_ = 0;
+struct SharedSteps {
+  std::int64_t steps = 0;
+  std::function<void(std::int64_t step)> put;  ///< into this rank's area
+  std::function<void(std::int64_t step)> use;  ///< when all have put
+  /// When all have used; empty if there is nothing to do.
+  std::function<void(std::int64_t step)> finish;
 };
+Machine in_turn(SharedWindow& window, std::uint64_t turn, SharedSteps plan);
 
 // The collectives as steps on a window of shared memory. All arithmetic is reduce(), in the order
 // of ranks, so the bits are those of messages.
 
 /// In place.
-std::unique_ptr<Machine> shared_all_reduce(SharedWindow& window, std::uint64_t turn,
-                                           TensorView data, ReduceOp op);
+Machine shared_all_reduce(SharedWindow& window, std::uint64_t turn, TensorView data, ReduceOp op);
 
 /// `plan.result` gets this rank's part; plan.gather is not looked at.
-std::unique_ptr<Machine> shared_reduce_scatter(SharedWindow& window, std::uint64_t turn,
-                                               ChunkedReduction::Plan plan);
+Machine shared_reduce_scatter(SharedWindow& window, std::uint64_t turn,
+                              ChunkedReduction::Plan plan);
 
 /// Every rank's part goes to its place in everyone's `recv`; `own` may be at its place already.
-std::unique_ptr<Machine> shared_gather(SharedWindow& window, std::uint64_t turn, const void* own,
-                                       void* recv, std::vector<Extent> parts);
+Machine shared_gather(SharedWindow& window, std::uint64_t turn, const void* own, void* recv,
+                      std::vector<Extent> parts);
 
 /// Nobody goes on before all are here.
-std::unique_ptr<Machine> shared_barrier(SharedWindow& window, std::uint64_t turn);
+Machine shared_barrier(SharedWindow& window, std::uint64_t turn);
 
 }  // namespace fourfold::comm
