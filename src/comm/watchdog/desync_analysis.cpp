@@ -35,7 +35,7 @@ bool is_same(const ToldCall& a, const ToldCall& b) {
 std::vector<int> in_rarest_call(const WorldState& world, const std::set<int>& ranks) {
   std::map<std::int64_t, std::vector<int>> by_company;
   for (const int rank : ranks) {
-    const ToldCall& call = *world.beat_of(rank)->waiting;
+    const ToldCall& call = *world.waiting(rank);
     const auto company = std::ranges::count_if(world.ranks, [&](const RankState& other) {
       return other.beat && other.beat->waiting && is_same(call, *other.beat->waiting);
     });
@@ -47,13 +47,11 @@ std::vector<int> in_rarest_call(const WorldState& world, const std::set<int>& ra
 /// What a rank's calls on a group amounted to after so many; nothing when it has not said.
 std::optional<std::uint64_t> digest_at(const WorldState& world, int rank, std::uint64_t group,
                                        std::uint64_t calls) {
-  const Beat* const beat = world.beat_of(rank);
-  const auto found =
-      beat != nullptr ? beat->collectives.find(group) : decltype(beat->collectives.end()){};
-  if (beat == nullptr || found == beat->collectives.end() || calls == 0) {
+  const ToldCalls* const told = world.calls_on(rank, group);
+  if (told == nullptr || calls == 0) {
     return std::nullopt;
   }
-  for (const CallsDigest& digest : found->second.digests) {
+  for (const CallsDigest& digest : told->digests) {
     if (digest.calls == calls) {
       return digest.digest;
     }
@@ -94,7 +92,7 @@ HangDiagnosis collective_mismatch(const WorldState& world, const std::set<int>& 
     verdict.suspects.push_back(
         suspect(world, rank,
                 fmt::format("is in {}, where others are not: it has taken another branch",
-                            text_of(*world.beat_of(rank)->waiting, world))));
+                            text_of(*world.waiting(rank), world))));
   }
   return verdict;
 }
@@ -103,9 +101,8 @@ std::optional<HangDiagnosis> analyse_histories(const WorldState& world) {
   for (const auto& [id, group] : world.groups) {
     std::set<std::uint64_t> places;
     for (const int rank : group.world_ranks) {
-      const Beat* const beat = world.beat_of(rank);
-      if (beat != nullptr && beat->collectives.contains(id)) {
-        for (const CallsDigest& digest : beat->collectives.at(id).digests) {
+      if (const ToldCalls* const told = world.calls_on(rank, id)) {
+        for (const CallsDigest& digest : told->digests) {
           places.insert(digest.calls);
         }
       }
@@ -131,15 +128,14 @@ std::optional<HangDiagnosis> analyse_histories(const WorldState& world) {
 std::optional<HangDiagnosis> analyse_branches(const WorldState& world) {
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::set<int>> in_call;
   for (int rank = 0; rank < std::ssize(world.ranks); ++rank) {
-    const Beat* const beat = world.beat_of(rank);
-    if (beat != nullptr && beat->waiting && is_collective(beat->waiting->operation)) {
-      in_call[{beat->waiting->group, beat->waiting->sequence}].insert(rank);
+    const ToldCall* const call = world.waiting(rank);
+    if (call != nullptr && is_collective(call->operation)) {
+      in_call[{call->group, call->sequence}].insert(rank);
     }
   }
   for (const auto& [call, ranks] : in_call) {
-    const ToldCall& first = *world.beat_of(*ranks.begin())->waiting;
-    if (std::any_of(ranks.begin(), ranks.end(),
-                    [&](int rank) { return differ(first, *world.beat_of(rank)->waiting); })) {
+    const ToldCall& first = *world.waiting(*ranks.begin());
+    if (std::ranges::any_of(ranks, [&](int rank) { return differ(first, *world.waiting(rank)); })) {
       return collective_mismatch(world, ranks);
     }
   }

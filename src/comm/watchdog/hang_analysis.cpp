@@ -15,45 +15,32 @@ namespace {
 using Kind = HangDiagnosis::Kind;
 using SuspectRank = HangDiagnosis::SuspectRank;
 
-std::uint64_t calls_on(const WorldState& world, int rank, std::uint64_t group) {
-  const Beat* const beat = world.beat_of(rank);
-  const auto found =
-      beat != nullptr ? beat->collectives.find(group) : decltype(beat->collectives.end()){};
-  return beat != nullptr && found != beat->collectives.end() ? found->second.calls : 0;
-}
-
 bool is_silent(const RankState& state, const WatchdogLimits& limits) {
   return state.is_known && !state.has_left && !state.has_ended && state.silent_s > limits.silence_s;
 }
 
 /// A device executes calls long after its rank has made them.
 bool is_in_another_call(const WorldState& world, int rank, const ToldCall& call) {
-  const Beat* const beat = world.beat_of(rank);
-  return beat != nullptr && beat->waiting &&
-         (beat->waiting->group != call.group || beat->waiting->sequence < call.sequence ||
-          is_collective(beat->waiting->operation) != is_collective(call.operation));
+  const ToldCall* const its = world.waiting(rank);
+  return its != nullptr && (its->group != call.group || its->sequence < call.sequence ||
+                            is_collective(its->operation) != is_collective(call.operation));
 }
 
-/// Ranks for which `rank` waits.
-std::vector<int> waited_for(const WorldState& world, int rank) {
-  const Beat* const beat = world.beat_of(rank);
-  if (beat == nullptr || !beat->waiting) {
+/// Ranks for which `rank` waits, in `call`.
+std::vector<int> waited_for(const WorldState& world, int rank, const ToldCall& call) {
+  const ToldGroup* const group = world.group(call.group);
+  if (group == nullptr) {
     return {};
   }
-  const ToldCall& call = *beat->waiting;
-  const auto group = world.groups.find(call.group);
-  if (group == world.groups.end()) {
-    return {};
-  }
-  const std::vector<int>& members = group->second.world_ranks;
+  const std::vector<int>& members = group->world_ranks;
   if (!is_collective(call.operation)) {
-    const std::size_t peer = call.peer;
-    return call.peer >= 0 && peer < members.size() ? std::vector{members[peer]}
-                                                   : std::vector<int>{};
+    const auto peer = world.peer_of(call);
+    return peer ? std::vector{*peer} : std::vector<int>{};
   }
   std::vector<int> missing;
-  std::copy_if(members.begin(), members.end(), std::back_inserter(missing), [&](int member) {
-    return member != rank && calls_on(world, member, call.group) < call.sequence;
+  std::ranges::copy_if(members, std::back_inserter(missing), [&](int member) {
+    const ToldCalls* const its = world.calls_on(member, call.group);
+    return member != rank && (its == nullptr ? 0 : its->calls) < call.sequence;
   });
   if (missing.empty()) {
     std::ranges::copy_if(members, std::back_inserter(missing), [&](int member) {
@@ -162,10 +149,9 @@ std::optional<int> latest(const WorldState& world, const WatchdogLimits& limits)
   double longest_s = limits.deadline_s;
   for (int rank = 0; rank < std::ssize(world.ranks); ++rank) {
     const RankState& state = world.ranks[rank];
-    const Beat* const beat = world.beat_of(rank);
-    if (beat != nullptr && beat->waiting && !state.has_left &&
-        beat->waiting->since_s + state.silent_s > longest_s) {
-      longest_s = beat->waiting->since_s + state.silent_s;
+    const ToldCall* const waiting = world.waiting(rank);
+    if (waiting != nullptr && !state.has_left && waiting->since_s + state.silent_s > longest_s) {
+      longest_s = waiting->since_s + state.silent_s;
       found = rank;
     }
   }
@@ -184,21 +170,20 @@ std::optional<HangDiagnosis> analyse_lateness(const WorldState& world,
   while (!ahead.empty()) {
     const int rank = ahead.back();
     ahead.pop_back();
-    const Beat* const beat = world.beat_of(rank);
-    if (beat == nullptr || !beat->waiting) {
+    const ToldCall* const waiting = world.waiting(rank);
+    if (waiting == nullptr) {
       verdict.suspects.push_back(
           suspect(world, rank, fmt::format("has not come; {}", whereabouts(world, rank))));
       continue;
     }
-    for (const int next : waited_for(world, rank)) {
+    for (const int next : waited_for(world, rank, *waiting)) {
       if (seen.insert(next).second) {
         ahead.push_back(next);
       }
     }
   }
   if (!verdict.suspects.empty()) {
-    std::sort(verdict.suspects.begin(), verdict.suspects.end(),
-              [](const SuspectRank& a, const SuspectRank& b) { return a.rank < b.rank; });
+    std::ranges::sort(verdict.suspects, {}, &SuspectRank::rank);
     return verdict;
   }
   if (seen.size() > 1) {
@@ -214,18 +199,15 @@ std::optional<HangDiagnosis> analyse_lateness(const WorldState& world,
 /// By what ranks are in, as long as nothing is broken.
 std::optional<HangDiagnosis> analyse_calls(const WorldState& world, const WatchdogLimits& limits) {
   auto verdict = analyse_branches(world);
-  if (!verdict) {
-    verdict = analyse_histories(world);
-  }
+  verdict = verdict ? verdict : analyse_histories(world);
   return verdict ? verdict : analyse_lateness(world, limits);
 }
 
 std::vector<int> who_waits(const WorldState& world, const HangDiagnosis& verdict) {
   std::vector<int> ranks;
   for (int rank = 0; rank < std::ssize(world.ranks); ++rank) {
-    const Beat* const beat = world.beat_of(rank);
     const bool is_suspect = std::ranges::count(verdict.suspects, rank, &SuspectRank::rank) > 0;
-    if (beat != nullptr && beat->waiting && !is_suspect) {
+    if (world.waiting(rank) != nullptr && !is_suspect) {
       ranks.push_back(rank);
     }
   }

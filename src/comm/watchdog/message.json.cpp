@@ -58,42 +58,52 @@ std::optional<ToldCall> if_any(const Json& json) {
   return json.is_null() ? std::nullopt : std::optional(call_of(json));
 }
 
-struct ToJson {
-  Json operator()(const Hello& hello) const {
-    return {{"type", "hello"}, {"rank", hello.rank}, {"host", hello.host}, {"pid", hello.pid}};
+Json json_of(const Hello& hello) {
+  return {{"type", "hello"}, {"rank", hello.rank}, {"host", hello.host}, {"pid", hello.pid}};
+}
+
+Json json_of(const NewGroup& group) {
+  return {{"type", "group"},
+          {"id", group.id},
+          {"name", group.group.name},
+          {"ranks", group.group.world_ranks}};
+}
+
+Json json_of(const Beat& beat) {
+  Json collectives = Json::array();
+  for (const auto& [group, calls] : beat.collectives) {
+    collectives.push_back({group, calls.calls, calls.digests[0].calls, calls.digests[0].digest,
+                           calls.digests[1].calls, calls.digests[1].digest});
   }
-  Json operator()(const NewGroup& group) const {
-    return {{"type", "group"},
-            {"id", group.id},
-            {"name", group.group.name},
-            {"ranks", group.group.world_ranks}};
+  return {{"type", "beat"},
+          {"collectives", std::move(collectives)},
+          {"waiting", or_null(beat.waiting)},
+          {"last", or_null(beat.last)},
+          {"activity", beat.activity},
+          {"activity_s", beat.activity_s},
+          {"fault", beat.fault},
+          {"fault_s", beat.fault_s}};
+}
+
+Json json_of(const Bye& bye) {
+  return {{"type", "bye"}, {"ends_all", bye.ends_all}};
+}
+
+Json json_of(const Tell& /*tell*/) {
+  return {{"type", "tell"}};
+}
+
+Json json_of(const Told& told) {
+  Json calls = Json::array();
+  for (const ToldCall& call : told.calls) {
+    calls.push_back(json_of(call));
   }
-  Json operator()(const Beat& beat) const {
-    Json collectives = Json::array();
-    for (const auto& [group, calls] : beat.collectives) {
-      collectives.push_back({group, calls.calls, calls.digests[0].calls, calls.digests[0].digest,
-                             calls.digests[1].calls, calls.digests[1].digest});
-    }
-    return {{"type", "beat"},
-            {"collectives", std::move(collectives)},
-            {"waiting", or_null(beat.waiting)},
-            {"last", or_null(beat.last)},
-            {"activity", beat.activity},
-            {"activity_s", beat.activity_s},
-            {"fault", beat.fault},
-            {"fault_s", beat.fault_s}};
-  }
-  Json operator()(const Bye& bye) const { return {{"type", "bye"}, {"ends_all", bye.ends_all}}; }
-  Json operator()(const Tell& /*tell*/) const { return {{"type", "tell"}}; }
-  Json operator()(const Told& told) const {
-    Json calls = Json::array();
-    for (const ToldCall& call : told.calls) {
-      calls.push_back(json_of(call));
-    }
-    return {{"type", "told"}, {"calls", std::move(calls)}, {"stack", told.stack}};
-  }
-  Json operator()(const End& end) const { return {{"type", "end"}, {"code", end.code}}; }
-};
+  return {{"type", "told"}, {"calls", std::move(calls)}, {"stack", told.stack}};
+}
+
+Json json_of(const End& end) {
+  return {{"type", "end"}, {"code", end.code}};
+}
 
 Beat beat_from(const Json& json) {
   Beat beat{.collectives = {},
@@ -174,7 +184,7 @@ ToldCall told(const FlightRecord& record, const FlightSnapshot& snapshot) {
 
 std::string line_of(const Message& message) {
   // File names and stacks are not always UTF-8.
-  return json_text(std::visit(ToJson{}, message)) + "\n";
+  return json_text(std::visit([](const auto& each) { return json_of(each); }, message)) + "\n";
 }
 
 std::optional<Message> message_of(std::string_view line) {

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
@@ -70,6 +71,32 @@ struct WorldState {
   const Beat* beat_of(int rank) const {
     const RankState& state = ranks[rank];
     return state.beat ? &*state.beat : nullptr;
+  }
+  /// The call that a rank blocks in; nullptr: it has told of none.
+  const ToldCall* waiting(int rank) const {
+    const Beat* const beat = beat_of(rank);
+    return beat != nullptr && beat->waiting ? &*beat->waiting : nullptr;
+  }
+  /// What a rank has called on a communicator; nullptr: it has not told.
+  const ToldCalls* calls_on(int rank, std::uint64_t group) const {
+    const Beat* const beat = beat_of(rank);
+    return beat == nullptr ? nullptr : value_of(beat->collectives, group);
+  }
+  /// nullptr: nobody has told of it.
+  const ToldGroup* group(std::uint64_t id) const { return value_of(groups, id); }
+  /// The rank in the world of a call's peer; nothing: it has none, or none that is known.
+  std::optional<int> peer_of(const ToldCall& call) const {
+    const ToldGroup* const its = group(call.group);
+    return its != nullptr && call.peer >= 0 && call.peer < std::ssize(its->world_ranks)
+               ? std::optional(its->world_ranks[call.peer])
+               : std::nullopt;
+  }
+
+ private:
+  template <class Value>
+  static const Value* value_of(const std::map<std::uint64_t, Value>& map, std::uint64_t key) {
+    const auto found = map.find(key);
+    return found == map.end() ? nullptr : &found->second;
   }
 };
 

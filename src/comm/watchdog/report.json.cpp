@@ -26,14 +26,13 @@ std::string_view name(HangDiagnosis::Kind kind) {
 }
 
 Json json_of(const ToldCall& call, const WorldState& world) {
-  const auto group = world.groups.find(call.group);
+  const ToldGroup* const group = world.group(call.group);
   Json json{{"operation", name(call.operation)},
-            {"communicator", group == world.groups.end() ? "" : group->second.name},
+            {"communicator", group == nullptr ? "" : group->name},
             {"number", call.sequence},
             {"bytes", call.bytes}};
-  if (call.peer >= 0 && group != world.groups.end() &&
-      call.peer < std::ssize(group->second.world_ranks)) {
-    json["peer"] = group->second.world_ranks[call.peer];
+  if (const auto peer = world.peer_of(call)) {
+    json["peer"] = *peer;
   }
   json["site"] = call.site;
   json["entered_s_ago"] = call.since_s;

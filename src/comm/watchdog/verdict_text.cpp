@@ -17,14 +17,12 @@ namespace fourfold::comm {
 using SuspectRank = HangDiagnosis::SuspectRank;
 
 std::string text_of(const ToldCall& call, const WorldState& world) {
-  const auto group = world.groups.find(call.group);
+  const ToldGroup* const group = world.group(call.group);
   const std::string where =
-      group == world.groups.end() ? "a communicator" : format_message("'{}'", group->second.name);
+      group == nullptr ? "a communicator" : format_message("'{}'", group->name);
   std::string peer;
-  if (!is_collective(call.operation) && group != world.groups.end() && call.peer >= 0 &&
-      call.peer < std::ssize(group->second.world_ranks)) {
-    peer = format_message(", {} rank {}", call.operation == Operation::send ? "to" : "from",
-                          group->second.world_ranks[call.peer]);
+  if (const auto rank = world.peer_of(call); rank && !is_collective(call.operation)) {
+    peer = format_message(", {} rank {}", call.operation == Operation::send ? "to" : "from", *rank);
   }
   return format_message("{} #{} of {}{} ({} bytes, {})", name(call.operation), call.sequence, where,
                         peer, call.bytes, call.site);
@@ -66,7 +64,7 @@ std::string reason_of(const WorldState& world, const HangDiagnosis& verdict) {
   }
   std::map<std::string, std::vector<int>> waits;
   for (const int rank : verdict.waiting) {
-    waits[text_of(*world.beat_of(rank)->waiting, world)].push_back(rank);
+    waits[text_of(*world.waiting(rank), world)].push_back(rank);
   }
   for (const auto& [call, ranks] : waits) {
     if (lines.size() >= 2 * shown) {
