@@ -19,19 +19,12 @@
 namespace fourfold::comm {
 namespace {
 
-struct FileTraits {
-  using native_type = int;
-  static int null() noexcept { return -1; }
-  static void close(int fd) noexcept { ::close(fd); }
-};
-using File = UniqueHandle<FileTraits>;
-
 /// The token's page stands in front of what users see.
 constexpr std::size_t head_bytes = 4096;
 
 class ProcessMemory : public SharedMemory {
  public:
-  ProcessMemory(File file, void* mapped, std::size_t bytes)
+  ProcessMemory(FileDescriptor file, void* mapped, std::size_t bytes)
       : file_(std::move(file)), mapped_(static_cast<std::byte*>(mapped)), bytes_(bytes) {}
   ~ProcessMemory() override {
     if (::munmap(mapped_, bytes_) != 0) {
@@ -48,12 +41,12 @@ class ProcessMemory : public SharedMemory {
   int fd() const noexcept { return file_.get(); }
 
  private:
-  File file_;
+  FileDescriptor file_;
   std::byte* mapped_;
   std::size_t bytes_;
 };
 
-std::unique_ptr<ProcessMemory> map(File file, std::size_t bytes) {
+std::unique_ptr<ProcessMemory> map(FileDescriptor file, std::size_t bytes) {
   void* const mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
   return mapped == MAP_FAILED ? nullptr
                               : std::make_unique<ProcessMemory>(std::move(file), mapped, bytes);
@@ -63,7 +56,7 @@ std::unique_ptr<ProcessMemory> map(File file, std::size_t bytes) {
 
 std::unique_ptr<SharedMemory> make_process_memory(std::size_t bytes, MemoryOffer& offer) {
   const std::size_t all_bytes = head_bytes + bytes;
-  File file(::memfd_create("fourfold", MFD_CLOEXEC));
+  FileDescriptor file(::memfd_create("fourfold", MFD_CLOEXEC));
   if (!file || ::ftruncate(file.get(), all_bytes) != 0 ||
       ::getrandom(&offer.token, sizeof(offer.token), 0) != ::ssize_t{sizeof(offer.token)}) {
     return nullptr;
@@ -80,10 +73,10 @@ std::unique_ptr<SharedMemory> make_process_memory(std::size_t bytes, MemoryOffer
 std::unique_ptr<SharedMemory> find_process_memory(std::size_t bytes, const MemoryOffer& offer) {
   const std::size_t all_bytes = head_bytes + bytes;
   const std::string path = fmt::format("/proc/{}/fd/{}", offer.owner, offer.handle);
-  File file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  FileDescriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   struct stat facts {};
   if (!file || ::fstat(file.get(), &facts) != 0 || !S_ISREG(facts.st_mode) ||
-      facts.st_size != static_cast<off_t>(all_bytes)) {
+      !std::cmp_equal(facts.st_size, all_bytes)) {
     return nullptr;
   }
   auto memory = map(std::move(file), all_bytes);

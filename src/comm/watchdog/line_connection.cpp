@@ -74,10 +74,6 @@ Socket listening_socket() {
 
 }  // namespace
 
-void SocketTraits::close(native_type socket) noexcept {
-  ::close(socket);
-}
-
 std::optional<LineConnection> LineConnection::open(const std::string& host, std::uint16_t port,
                                                    int timeout_ms) {
   addrinfo hints{};

@@ -12,12 +12,7 @@
 
 namespace fourfold::comm {
 
-struct SocketTraits {
-  using native_type = int;
-  static native_type null() noexcept { return -1; }
-  static void close(native_type socket) noexcept;
-};
-using Socket = UniqueHandle<SocketTraits>;
+using Socket = FileDescriptor;
 
 /// A TCP connection that carries lines, without blocking. One thread at a time.
 class LineConnection {

@@ -18,6 +18,7 @@
 #include <sstream>
 #include <string_view>
 #include <system_error>
+#include <tuple>
 
 namespace fourfold::comm {
 namespace {
@@ -122,7 +123,7 @@ StartMeeting::StartMeeting(const fs::path& folder, const std::string& name, int 
     : folder_(folder / (std::string(startup_rendezvous_prefix) + name)), rank_(rank) {}
 
 bool StartMeeting::is_called() const {
-  return static_cast<bool>(open_folder(folder_, Links::refuse));
+  return open_folder(folder_, Links::refuse).get() >= 0;
 }
 
 bool StartMeeting::join(const Arrival& arrival) const {
@@ -176,8 +177,8 @@ std::map<int, Arrival> StartMeeting::arrivals(double most_age_s) const {
     Arrival& arrival = come[*rank];
     constexpr std::uint64_t most_bytes = 1 << 20;
     std::string text;
-    static_cast<void>(
-        read_regular_file(open_regular_file_in(folder.get(), name, O_RDONLY), most_bytes, text));
+    std::ignore =
+        read_regular_file(open_regular_file_in(folder.get(), name, O_RDONLY), most_bytes, text);
     std::istringstream file(text);
     file >> arrival.host >> arrival.pid;
     for (int beside = 0; file >> beside;) {

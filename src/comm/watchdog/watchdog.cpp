@@ -27,22 +27,28 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-/// Where a server is heard.
-struct Seat {
+/// A server, as this rank talks to it.
+struct Server {
   int rank = 0;
   std::string host;
   std::uint16_t port = 0;
+  std::optional<LineConnection> connection = {};
+  std::size_t told_groups = 0;
+  Clock::time_point tried = {};
 };
 
 /// The rank that diagnoses when rank 0 cannot: on another machine, if there is one.
 int deputy_of(const std::vector<std::string>& hosts) {
-  const auto other = std::find_if(hosts.begin(), hosts.end(),
-                                  [&](const std::string& host) { return host != hosts.front(); });
-  return other == hosts.end() ? 1 : static_cast<int>(other - hosts.begin());
+  for (int rank = 1; rank < std::ssize(hosts); ++rank) {
+    if (hosts[rank] != hosts.front()) {
+      return rank;
+    }
+  }
+  return 1;
 }
 
 /// A connection for each rank and stranger.
-void allow_files(int more) {
+void allow_files(rlim_t more) {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
     limit.rlim_cur = std::min(limit.rlim_max, limit.rlim_cur + more);
@@ -74,8 +80,8 @@ struct Watchdog::Impl {
   ~Impl();
 
   void speak();  ///< the thread that tells of this rank
-  void connect(std::size_t server);
-  void tell_groups(const FlightSnapshot& snapshot, LineConnection& server, std::size_t& told) const;
+  void connect(Server& server) const;
+  void tell_groups(const FlightSnapshot& snapshot, Server& server) const;
   void obey(LineConnection& server, bool is_own);
   void say_bye(bool ends_all) noexcept;
 
@@ -90,14 +96,11 @@ struct Watchdog::Impl {
   std::string host;
   WatchdogOptions options;
   std::string secret;
-  std::vector<Seat> seats;
   ThreadStack stack;
   std::unique_ptr<WatchdogServer> watchdog_server;
   std::atomic<bool> is_over{false};
-  std::mutex speaking;  ///< the connections
-  std::vector<std::optional<LineConnection>> servers;
-  std::vector<std::size_t> told_groups;
-  std::vector<Clock::time_point> tried;
+  std::mutex speaking;  ///< with the servers
+  std::vector<Server> servers;
   std::optional<Clock::time_point> diagnosed;  ///< a server has asked: it will end all soon
   bool is_leaving = false;
   std::vector<bool> is_named;  ///< ranks of which a warning was given
@@ -117,16 +120,13 @@ Watchdog::Impl::Impl(Communicator& world, const std::string& its_host, WatchdogO
   const std::vector<std::string> hosts = all_gather_text(world, host);
   for (const int server : {0, deputy_of(hosts)}) {
     if (rank == server) {
-      allow_files(ranks + static_cast<int>(WatchdogServer::most_strangers));
+      allow_files(ranks + WatchdogServer::most_strangers);
       watchdog_server = std::make_unique<WatchdogServer>(ranks, secret);
     }
     const std::int64_t port = rank == server ? watchdog_server->port() : 0;
-    seats.push_back({server, hosts[server],
-                     static_cast<std::uint16_t>(all_reduce_scalar(world, port, ReduceOp::max))});
+    servers.push_back({server, hosts[server],
+                       static_cast<std::uint16_t>(all_reduce_scalar(world, port, ReduceOp::max))});
   }
-  servers.resize(seats.size());
-  told_groups.resize(seats.size());
-  tried.resize(seats.size());
   peer = std::thread([this] {
     log::set_thread_rank(rank, ranks);
     speak();
@@ -148,29 +148,27 @@ Watchdog::Impl::~Impl() {
   }
 }
 
-void Watchdog::Impl::connect(std::size_t server) {
+void Watchdog::Impl::connect(Server& server) const {
   constexpr auto between_tries = 1s;
-  if ((servers[server] && !servers[server]->is_closed()) ||
-      Clock::now() - tried[server] < between_tries) {
+  if ((server.connection && !server.connection->is_closed()) ||
+      Clock::now() - server.tried < between_tries) {
     return;
   }
-  tried[server] = Clock::now();
-  const Seat& seat = seats[server];
+  server.tried = Clock::now();
   // A machine's name may lead to another of its addresses than the one it listens on: not here.
-  servers[server] =
-      LineConnection::open(seat.host == host ? "localhost" : seat.host, seat.port, 1000);
-  told_groups[server] = 0;
-  if (servers[server]) {
-    servers[server]->send(opening_of(secret) + line_of(Hello{rank, host, ::getpid()}));
+  server.connection =
+      LineConnection::open(server.host == host ? "localhost" : server.host, server.port, 1000);
+  server.told_groups = 0;
+  if (server.connection) {
+    server.connection->send(opening_of(secret) + line_of(Hello{rank, host, ::getpid()}));
   }
 }
 
-void Watchdog::Impl::tell_groups(const FlightSnapshot& snapshot, LineConnection& server,
-                                 std::size_t& told) const {
-  for (; told < snapshot.groups.size(); ++told) {
-    const RecordedGroup& group = snapshot.groups[told];
+void Watchdog::Impl::tell_groups(const FlightSnapshot& snapshot, Server& server) const {
+  for (; server.told_groups < snapshot.groups.size(); ++server.told_groups) {
+    const RecordedGroup& group = snapshot.groups[server.told_groups];
     if (std::ranges::min(group.world_ranks) == rank) {
-      server.send(line_of(NewGroup{group.id, {group.name, group.world_ranks}}));
+      server.connection->send(line_of(NewGroup{group.id, {group.name, group.world_ranks}}));
     }
   }
 }
@@ -200,18 +198,21 @@ void Watchdog::Impl::speak() {
       const std::scoped_lock lock(speaking);
       const bool is_time = Clock::now() - spoken >= between_beats;
       const FlightSnapshot snapshot = is_time ? recorder->snapshot() : FlightSnapshot{};
-      for (std::size_t server = 0; server < seats.size() && !is_leaving; ++server) {
+      for (Server& server : servers) {
+        if (is_leaving) {
+          break;
+        }
         connect(server);
-        if (!servers[server]) {
+        if (!server.connection) {
           continue;
         }
         if (is_time) {
-          tell_groups(snapshot, *servers[server], told_groups[server]);
-          servers[server]->send(line_of(beat_of(snapshot)));
+          tell_groups(snapshot, server);
+          server.connection->send(line_of(beat_of(snapshot)));
         }
-        servers[server]->move();
-        obey(*servers[server], seats[server].rank == rank);
-        servers[server]->move();
+        server.connection->move();
+        obey(*server.connection, server.rank == rank);
+        server.connection->move();
       }
       spoken = is_time ? Clock::now() : spoken;
     }
@@ -226,10 +227,10 @@ void Watchdog::Impl::say_bye(bool ends_all) noexcept {
   try {
     const std::scoped_lock lock(speaking);
     is_leaving = true;
-    for (auto& server : servers) {
-      if (server) {
-        server->send(line_of(Bye{ends_all}));
-        server->move();
+    for (Server& server : servers) {
+      if (server.connection) {
+        server.connection->send(line_of(Bye{ends_all}));
+        server.connection->move();
       }
     }
   } catch (const std::exception&) {  // out of memory, at the end
