@@ -16,30 +16,23 @@
 
 namespace fourfold::comm {
 
-DeviceRanks::DeviceRanks() = default;
-DeviceRanks::~DeviceRanks() = default;
-
-std::unique_ptr<Communicator> DeviceRanks::join(ThreadWorld& world,
-                                                std::unique_ptr<Communicator> host) const {
-  if (host->size() > most_device_ranks) {
+std::shared_ptr<DeviceRendezvous> make_device_rendezvous(ThreadWorld& world, int ranks) {
+  if (ranks > most_device_ranks) {
     throw UserError(
         ExitCode::config,
         fmt::format("{} ranks are to share one device as threads (it takes {} at most); "
                     "use a smaller mesh",
-                    host->size(), most_device_ranks));
+                    ranks, most_device_ranks));
   }
-  std::shared_ptr<DeviceRendezvous> meeting;
-  {
-    const std::scoped_lock lock(mutex_);
-    if (!meeting_) {
-      std::vector<int> everybody(host->size());
-      std::iota(everybody.begin(), everybody.end(), 0);
-      meeting_ = std::make_shared<DeviceRendezvous>(world, std::move(everybody));
-    }
-    meeting = meeting_;
-  }
-  ThreadProgress& progress = world.progress(host->rank());
-  return std::make_unique<DeviceThreadCommunicator>(std::move(host), progress, std::move(meeting));
+  std::vector<int> everybody(ranks);
+  std::iota(everybody.begin(), everybody.end(), 0);
+  return std::make_shared<DeviceRendezvous>(world, std::move(everybody));
+}
+
+std::unique_ptr<Communicator> join_on_device(const std::shared_ptr<DeviceRendezvous>& meeting,
+                                             std::unique_ptr<Communicator> host) {
+  ThreadProgress& progress = meeting->world().progress(host->rank());
+  return std::make_unique<DeviceThreadCommunicator>(std::move(host), progress, meeting);
 }
 
 }  // namespace fourfold::comm

@@ -4,29 +4,19 @@
 
 namespace fourfold::comm {
 
-struct DeviceWorld::Impl {
-  Communicator* host;
-};
-
-DeviceWorld::DeviceWorld(Communicator& host, const std::string& /*machine*/,
-                         const device::DevicePlace& place, const DeviceOptions& /*options*/)
-    : impl_(std::make_unique<Impl>(&host)) {
+std::shared_ptr<Communicator> make_device_world(Communicator& host, const std::string& /*machine*/,
+                                                const device::DevicePlace& place,
+                                                const DeviceOptions& /*options*/) {
   device::take_device(place);
+  return {std::shared_ptr<Communicator>(), &host};  // somebody else owns it
 }
 
-DeviceWorld::~DeviceWorld() = default;
-
-Communicator& DeviceWorld::communicator() noexcept {
-  return *impl_->host;
+std::shared_ptr<DeviceRendezvous> make_device_rendezvous(ThreadWorld& /*world*/, int /*ranks*/) {
+  return nullptr;
 }
 
-class DeviceRendezvous {};
-
-DeviceRanks::DeviceRanks() = default;
-DeviceRanks::~DeviceRanks() = default;
-
-std::unique_ptr<Communicator> DeviceRanks::join(ThreadWorld& /*world*/,
-                                                std::unique_ptr<Communicator> host) const {
+std::unique_ptr<Communicator> join_on_device(const std::shared_ptr<DeviceRendezvous>& /*meeting*/,
+                                             std::unique_ptr<Communicator> host) {
   return host;
 }
 

@@ -132,14 +132,9 @@ void tell(const Communicator& host, const device::DeviceFacts& facts,
 
 }  // namespace
 
-struct DeviceWorld::Impl {
-  std::shared_ptr<NcclCalls> calls;
-  std::unique_ptr<NcclCommunicator> communicator;
-};
-
-DeviceWorld::DeviceWorld(Communicator& host, const std::string& machine,
-                         const device::DevicePlace& place, const DeviceOptions& options)
-    : impl_(std::make_unique<Impl>()) {
+std::shared_ptr<Communicator> make_device_world(Communicator& host, const std::string& machine,
+                                                const device::DevicePlace& place,
+                                                const DeviceOptions& options) {
   device::DeviceFacts facts;
   together(host, [&] {
     facts = device::take_device(place);
@@ -151,20 +146,15 @@ DeviceWorld::DeviceWorld(Communicator& host, const std::string& machine,
   } else {
     require_device_each(host, machine, facts);
   }
-  impl_->calls = std::make_shared<NcclCalls>(*host.flight_recorder(), options.deadline_s);
+  const auto calls = std::make_shared<NcclCalls>(*host.flight_recorder(), options.deadline_s);
   std::vector<int> everybody(host.size());
   std::iota(everybody.begin(), everybody.end(), 0);
-  impl_->communicator = std::make_unique<NcclCommunicator>(host, join(host, impl_->calls),
-                                                           std::move(everybody), impl_->calls);
+  auto world =
+      std::make_shared<NcclCommunicator>(host, join(host, calls), std::move(everybody), calls);
   if (host.rank() == 0) {
     tell(host, facts, options);
   }
-}
-
-DeviceWorld::~DeviceWorld() = default;
-
-Communicator& DeviceWorld::communicator() noexcept {
-  return *impl_->communicator;
+  return world;
 }
 
 }  // namespace fourfold::comm

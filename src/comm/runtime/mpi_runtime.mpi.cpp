@@ -24,6 +24,7 @@
 #include <numeric>
 #include <system_error>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -47,18 +48,13 @@ std::string host_name() {
 }
 
 /// This rank among those of its machine.
-struct HostPlace {
-  int rank = 0;
-  int ranks = 1;
-};
-
-HostPlace find_host_place() {
+device::DevicePlace find_host_place() {
   MPI_Comm host = MPI_COMM_NULL;
-  HostPlace place;
+  device::DevicePlace place;
   check_mpi(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host));
   const CommHandle owner(host);
-  check_mpi(MPI_Comm_rank(host, &place.rank));
-  check_mpi(MPI_Comm_size(host, &place.ranks));
+  check_mpi(MPI_Comm_rank(host, &place.local_rank));
+  check_mpi(MPI_Comm_size(host, &place.ranks_on_host));
   return place;
 }
 
@@ -107,10 +103,10 @@ int launched_rank() {
 
 struct MpiRuntime::Impl {
   std::string host;
-  HostPlace place;
+  device::DevicePlace place;
   std::unique_ptr<MpiProgress> progress;
   std::unique_ptr<MessageCommunicator> world;
-  std::unique_ptr<DeviceWorld> device_world;
+  std::shared_ptr<Communicator> device_world;
   std::unique_ptr<Watchdog> watch;  ///< ends before what it watches
   int exceptions_at_start = std::uncaught_exceptions();
 };
@@ -141,10 +137,10 @@ MpiRuntime::MpiRuntime(int* argc, char*** argv) : impl_(std::make_unique<Impl>()
                       "this MPI cannot serve a program with threads (it offers less than "
                       "MPI_THREAD_FUNNELED); use one that was built with thread support");
   }
-  impl_->place = size > 1 ? find_host_place() : HostPlace{};
+  impl_->place = size > 1 ? find_host_place() : device::DevicePlace{};
   // A launcher may bind each rank to cores of its own; then this yields a little early, which
   // costs nothing on a core that nobody else wants.
-  impl_->progress = std::make_unique<MpiProgress>(impl_->place.ranks > cores_allowed());
+  impl_->progress = std::make_unique<MpiProgress>(ranks_on_host() > cores_allowed());
   std::vector<int> everybody(size);
   std::iota(everybody.begin(), everybody.end(), 0);
   impl_->world = std::make_unique<MessageCommunicator>(
@@ -157,12 +153,12 @@ MpiRuntime::~MpiRuntime() {
     // nothing is freed that it might still write to.
     Watchdog::announce_abort();
     impl_->watch.reset();
-    static_cast<void>(impl_.release());
+    std::ignore = impl_.release();
     return;
   }
   // UCX_TLS may take shared memory away from ranks of one host.
   const bool over_network =
-      impl_->place.ranks < impl_->world->size() || std::getenv("UCX_TLS") != nullptr;
+      ranks_on_host() < impl_->world->size() || std::getenv("UCX_TLS") != nullptr;
   impl_->device_world.reset();
   std::string library;
   try {
@@ -198,15 +194,16 @@ void MpiRuntime::watch(WatchdogOptions options) {
 
 Communicator& MpiRuntime::device_world(const DeviceOptions& options) {
   if (!impl_->device_world) {
-    impl_->device_world = std::make_unique<DeviceWorld>(*impl_->world, impl_->host,
-                                                        device_place(options.may_share), options);
+    impl_->device_world =
+        make_device_world(*impl_->world, impl_->host, device_place(options.may_share), options);
   }
-  return impl_->device_world->communicator();
+  return *impl_->device_world;
 }
 
 device::DevicePlace MpiRuntime::device_place(bool may_share) const noexcept {
-  return {
-      .local_rank = impl_->place.rank, .ranks_on_host = impl_->place.ranks, .may_share = may_share};
+  device::DevicePlace place = impl_->place;
+  place.may_share = may_share;
+  return place;
 }
 
 Communicator& MpiRuntime::world() const noexcept {
@@ -216,7 +213,7 @@ const std::string& MpiRuntime::host() const noexcept {
   return impl_->host;
 }
 int MpiRuntime::ranks_on_host() const noexcept {
-  return impl_->place.ranks;
+  return impl_->place.ranks_on_host;
 }
 
 void MpiRuntime::abort(ExitCode code) noexcept {

@@ -17,11 +17,11 @@
 namespace fourfold::comm {
 namespace {
 
-void run_threads(int ranks, const DeviceRanks* device,
-                 const std::function<void(Communicator& world)>& body) {
+void run_threads(int ranks, bool on_device, const std::function<void(Communicator& world)>& body) {
   FOURFOLD_EXPECT(ranks >= 1);
   ThreadWorld world(ranks);
   const auto channel = std::make_shared<ThreadChannel>(ranks);
+  const auto meeting = on_device ? make_device_rendezvous(world, ranks) : nullptr;
   std::mutex mutex;
   std::exception_ptr first_failure;
 
@@ -40,8 +40,8 @@ void run_threads(int ranks, const DeviceRanks* device,
       std::unique_ptr<Communicator> communicator = std::make_unique<MessageCommunicator>(
           std::make_unique<ThreadEndpoint>(world, world.progress(rank), channel, rank), "world",
           std::move(everybody));
-      if (device != nullptr) {
-        communicator = device->join(world, std::move(communicator));
+      if (on_device) {
+        communicator = join_on_device(meeting, std::move(communicator));
       }
       body(*communicator);
     } catch (const std::exception& error) {
@@ -66,12 +66,11 @@ void run_threads(int ranks, const DeviceRanks* device,
 }  // namespace
 
 void run_ranks(int ranks, const std::function<void(Communicator& world)>& body) {
-  run_threads(ranks, nullptr, body);
+  run_threads(ranks, false, body);
 }
 
 void run_device_ranks(int ranks, const std::function<void(Communicator& world)>& body) {
-  const DeviceRanks device;
-  run_threads(ranks, &device, body);
+  run_threads(ranks, true, body);
 }
 
 }  // namespace fourfold::comm
