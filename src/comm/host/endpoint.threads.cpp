@@ -24,8 +24,8 @@ class ThreadBatch : public TransferBatch {
   }
 
   ~ThreadBatch() override {
-    for (Posted& posted : posted_) {
-      if (posted.mailbox->withdraw(posted.transfer)) {
+    for (const Transfer& transfer : posted_) {
+      if (transfer.mailbox->withdraw(transfer)) {
         --countdown_.left;
       }
     }
@@ -36,16 +36,12 @@ class ThreadBatch : public TransferBatch {
   }
 
   void send(const void* data, std::size_t bytes, int peer, int tag) override {
-    Posted& posted = next(bytes, tag, rank_, channel_->mailboxes[peer]);
-    posted.transfer.is_send = true;
-    posted.transfer.source = data;
-    posted.mailbox->post(posted.transfer);
+    post({.is_send = true, .source = data, .bytes = bytes, .sender = rank_, .tag = tag},
+         (*channel_)[peer]);
   }
 
   void recv(void* data, std::size_t bytes, int peer, int tag) override {
-    Posted& posted = next(bytes, tag, peer, channel_->mailboxes[rank_]);
-    posted.transfer.target = data;
-    posted.mailbox->post(posted.transfer);
+    post({.target = data, .bytes = bytes, .sender = peer, .tag = tag}, (*channel_)[rank_]);
   }
 
   bool done() override {
@@ -57,26 +53,18 @@ class ThreadBatch : public TransferBatch {
   }
 
  private:
-  struct Posted {
-    Transfer transfer;
-    Mailbox* mailbox = nullptr;
-  };
-
-  Posted& next(std::size_t bytes, int tag, int sender, Mailbox& mailbox) {
+  void post(const Transfer& message, Mailbox& mailbox) {
     ++countdown_.left;
-    Posted& posted = posted_.emplace_back();
-    posted.transfer.bytes = bytes;
-    posted.transfer.tag = tag;
-    posted.transfer.sender = sender;
-    posted.transfer.countdown = &countdown_;
+    Transfer& posted = posted_.emplace_back(message);
+    posted.countdown = &countdown_;
     posted.mailbox = &mailbox;
-    return posted;
+    mailbox.post(posted);
   }
 
   std::shared_ptr<ThreadChannel> channel_;
   int rank_;
   Countdown countdown_;
-  std::deque<Posted> posted_;  // stable addresses
+  std::deque<Transfer> posted_;  // stable addresses
 };
 
 }  // namespace

@@ -41,6 +41,8 @@ struct Countdown {
   void finish_one();
 };
 
+class Mailbox;
+
 /// One message that was posted.
 struct Transfer {
   bool is_send = false;
@@ -50,6 +52,7 @@ struct Transfer {
   int sender = 0;  ///< rank within the group
   int tag = 0;
   Countdown* countdown = nullptr;
+  Mailbox* mailbox = nullptr;  ///< it was posted in
 };
 
 /// Messages on their way to one rank of one group.
@@ -87,11 +90,8 @@ class ThreadProgress : public Progress {
   Notifier notifier_;
 };
 
-/// The mailboxes of one group of ranks.
-struct ThreadChannel {
-  explicit ThreadChannel(std::size_t ranks) : mailboxes(ranks) {}
-  std::vector<Mailbox> mailboxes;
-};
+/// Of one group, by rank.
+using ThreadChannel = std::vector<Mailbox>;
 
 /// What the ranks of one run_ranks() share.
 class ThreadWorld {
@@ -131,7 +131,7 @@ class ThreadEndpoint : public Endpoint {
                  std::shared_ptr<ThreadChannel> channel, int rank);
 
   int rank() const noexcept override { return rank_; }
-  int size() const noexcept override { return static_cast<int>(channel_->mailboxes.size()); }
+  int size() const noexcept override { return static_cast<int>(channel_->size()); }
   int tags() const noexcept override { return 1 << 24; }
   Progress& progress() noexcept override { return progress_; }
   std::unique_ptr<TransferBatch> batch() override;

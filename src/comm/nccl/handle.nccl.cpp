@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <exception>
+#include <tuple>
 #include <utility>
 
 namespace fourfold::comm {
@@ -50,7 +51,7 @@ NcclHandle::~NcclHandle() {
     }
   }
   // Where ranks go separate ways nobody may wait for another. An abort ends what makes a child.
-  static_cast<void>(is_final ? ncclCommDestroy(state_->comm) : ncclCommAbort(state_->comm));
+  std::ignore = is_final ? ncclCommDestroy(state_->comm) : ncclCommAbort(state_->comm);
 }
 
 NcclRegistration::NcclRegistration(std::shared_ptr<NcclCalls> calls) : calls_(std::move(calls)) {}
@@ -59,7 +60,7 @@ NcclRegistration::NcclRegistration(std::shared_ptr<NcclCalls> calls) : calls_(st
 NcclRegistration::~NcclRegistration() {
   const auto in_use = calls_->use();
   for (const Place& place : places_) {
-    static_cast<void>(ncclCommDeregister(place.comm, place.handle));
+    std::ignore = ncclCommDeregister(place.comm, place.handle);
   }
 }
 

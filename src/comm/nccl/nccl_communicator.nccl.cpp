@@ -16,6 +16,7 @@
 #include <native_stream.hpp>
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 namespace fourfold::comm {
@@ -73,7 +74,7 @@ class Group {
   Group() { check_nccl(ncclGroupStart(), "ncclGroupStart"); }
   ~Group() {
     if (!is_over_) {
-      static_cast<void>(ncclGroupEnd());
+      std::ignore = ncclGroupEnd();
     }
   }
   Group(const Group&) = delete;
@@ -180,28 +181,28 @@ Work NcclCommunicator::all_gather(ConstTensorView send, TensorView recv,
                                   std::span<const std::int64_t> counts, device::StreamRef stream,
                                   std::source_location where) {
   expect_all_gather(*this, send, recv, counts);
-  return launch("all_gather", {Operation::all_gather, bytes_of(recv), -1, where}, stream,
-                [&](ncclComm_t comm, cudaStream_t on) {
-                  if (are_even(counts)) {
-                    calls_->check(
-                        comm,
+  return launch(
+      "all_gather", {Operation::all_gather, bytes_of(recv), -1, where}, stream,
+      [&](ncclComm_t comm, cudaStream_t on) {
+        if (are_even(counts)) {
+          calls_->check(comm,
                         ncclAllGather(send.data(), recv.data(), send.bytes(), ncclUint8, comm, on),
                         "ncclAllGather");
-                    return;
-                  }
-                  const auto begins = begins_of(counts, recv.dtype());
-                  const std::int64_t element = size_in_bytes(recv.dtype());
-                  for (std::size_t root = 0; root < begins.size(); ++root) {
-                    std::byte* const place = at(recv.data(), begins[root]);
-                    const void* const source = std::cmp_equal(root, rank()) ? send.data() : place;
-                    if (counts[root] > 0) {
-                      calls_->check(comm,
-                                    ncclBroadcast(source, place, counts[root] * element, ncclUint8,
-                                                  static_cast<int>(root), comm, on),
-                                    "ncclBroadcast");
-                    }
-                  }
-                });
+          return;
+        }
+        const auto begins = begins_of(counts, recv.dtype());
+        const std::int64_t element = size_in_bytes(recv.dtype());
+        for (int root = 0; root < size(); ++root) {
+          std::byte* const place = at(recv.data(), begins[root]);
+          const void* const source = root == rank() ? send.data() : place;
+          if (counts[root] > 0) {
+            calls_->check(
+                comm,
+                ncclBroadcast(source, place, counts[root] * element, ncclUint8, root, comm, on),
+                "ncclBroadcast");
+          }
+        }
+      });
 }
 
 Work NcclCommunicator::reduce_scatter(ConstTensorView send, TensorView recv,
@@ -219,13 +220,12 @@ Work NcclCommunicator::reduce_scatter(ConstTensorView send, TensorView recv,
                     return;
                   }
                   const auto begins = begins_of(counts, send.dtype());
-                  for (std::size_t root = 0; root < begins.size(); ++root) {
+                  for (int root = 0; root < size(); ++root) {
                     if (counts[root] > 0) {
-                      calls_->check(
-                          comm,
-                          ncclReduce(at(send.data(), begins[root]), recv.data(), counts[root], type,
-                                     op_of(op), static_cast<int>(root), comm, on),
-                          "ncclReduce");
+                      calls_->check(comm,
+                                    ncclReduce(at(send.data(), begins[root]), recv.data(),
+                                               counts[root], type, op_of(op), root, comm, on),
+                                    "ncclReduce");
                     }
                   }
                 });
@@ -250,25 +250,24 @@ Work NcclCommunicator::all_to_all(ConstTensorView send, std::span<const std::int
   const auto to = begins_of(send_counts, send.dtype());
   const auto from = begins_of(recv_counts, recv.dtype());
   const std::int64_t element = size_in_bytes(recv.dtype());
-  return launch("all_to_all",
-                {Operation::all_to_all, std::max(bytes_of(send), bytes_of(recv)), -1, where},
-                stream, [&](ncclComm_t comm, cudaStream_t on) {
-                  for (std::size_t peer = 0; peer < to.size(); ++peer) {
-                    const auto its = static_cast<int>(peer);
-                    if (send_counts[peer] > 0) {
-                      calls_->check(comm,
-                                    ncclSend(at(send.data(), to[peer]), send_counts[peer] * element,
-                                             ncclUint8, its, comm, on),
-                                    "ncclSend");
-                    }
-                    if (recv_counts[peer] > 0) {
-                      calls_->check(comm,
-                                    ncclRecv(at(recv.data(), from[peer]),
-                                             recv_counts[peer] * element, ncclUint8, its, comm, on),
-                                    "ncclRecv");
-                    }
-                  }
-                });
+  return launch(
+      "all_to_all", {Operation::all_to_all, std::max(bytes_of(send), bytes_of(recv)), -1, where},
+      stream, [&](ncclComm_t comm, cudaStream_t on) {
+        for (int peer = 0; peer < size(); ++peer) {
+          if (send_counts[peer] > 0) {
+            calls_->check(comm,
+                          ncclSend(at(send.data(), to[peer]), send_counts[peer] * element,
+                                   ncclUint8, peer, comm, on),
+                          "ncclSend");
+          }
+          if (recv_counts[peer] > 0) {
+            calls_->check(comm,
+                          ncclRecv(at(recv.data(), from[peer]), recv_counts[peer] * element,
+                                   ncclUint8, peer, comm, on),
+                          "ncclRecv");
+          }
+        }
+      });
 }
 
 NcclHandle NcclCommunicator::split_off(int color, int key, const std::string& its_name,
@@ -376,13 +375,11 @@ std::unique_ptr<Communicator> NcclCommunicator::split(int color, int key, const 
 std::unique_ptr<Communicator> NcclCommunicator::subgroup(std::span<const int> members,
                                                          const std::string& name) {
   std::vector<int> world_ranks;
-  int key = 0;
   for (const int member : members) {
-    key = member == rank() ? static_cast<int>(std::ssize(world_ranks)) : key;
     world_ranks.push_back(world_ranks_[member]);
   }
   auto host = host_->subgroup(members, name);
-  NcclHandle comm = split_off(*std::ranges::min_element(members), key, name, 0);
+  NcclHandle comm = split_off(*std::ranges::min_element(members), host->rank(), name, 0);
   return std::unique_ptr<Communicator>(
       new NcclCommunicator(std::move(host), std::move(comm), std::move(world_ranks), calls_));
 }
