@@ -2,12 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "piece_reducer.hpp"
-
 #include <fourfold/device/stream.hpp>
 
 #include <cstdint>
-#include <utility>
 
 namespace fourfold::parallel {
 
@@ -18,8 +15,8 @@ class BucketReducer {
  public:
   virtual ~BucketReducer() = default;
   BucketReducer() = default;
-  BucketReducer(const BucketReducer&) = delete;
-  BucketReducer& operator=(const BucketReducer&) = delete;
+  BucketReducer(BucketReducer&&) noexcept = default;
+  BucketReducer& operator=(BucketReducer&&) noexcept = default;
 
   /// Begins the first leg. `stream` has produced the gradients by now, as far as it can tell.
   virtual void start(device::StreamRef stream) = 0;
@@ -34,33 +31,6 @@ class BucketReducer {
   virtual void finish_step(bool /*applied*/) {}
   virtual void forget(device::StreamRef /*stream*/) {}
   virtual std::int64_t sent_bytes() const = 0;
-};
-
-/// In f32, as it is.
-class PlainSum : public BucketReducer {
- public:
-  explicit PlainSum(PieceReducer piece) : piece_(std::move(piece)) {}
-
-  void start(device::StreamRef stream) override {
-    piece_.start(stream);
-    leg_ = 0;
-  }
-  bool next_leg(device::StreamRef stream) override {
-    if (leg_ == 0) {
-      piece_.reach_replicas(stream);
-    } else if (leg_ == 1) {
-      piece_.wait(stream);
-    }
-    leg_ = leg_ < 2 ? leg_ + 1 : leg_;
-    return leg_ == 2;
-  }
-  bool on_last_leg() const override { return leg_ >= 1; }
-  void look_after() override { piece_.look_after(); }
-  std::int64_t sent_bytes() const override { return piece_.sent_bytes(); }
-
- private:
-  PieceReducer piece_;
-  int leg_ = 2;
 };
 
 }  // namespace fourfold::parallel

@@ -53,11 +53,19 @@ void PieceReducer::wait(device::StreamRef stream) {
   stage_ = Stage::idle;
 }
 
+bool PieceReducer::next_leg(device::StreamRef stream) {
+  if (stage_ == Stage::group) {
+    reach_replicas(stream);
+  } else if (stage_ == Stage::replicas) {
+    wait(stream);
+  }
+  return stage_ == Stage::idle;
+}
+
 std::int64_t PieceReducer::sent_bytes() const {
   const std::int64_t in_group =
       counts_.empty() ? all_reduced(all_.elements(), *group_) : all_.elements() - mine_.elements();
-  const std::int64_t elements = in_group + all_reduced(mine_.elements(), *replicas_);
-  return elements * static_cast<std::int64_t>(sizeof(float));
+  return (in_group + all_reduced(mine_.elements(), *replicas_)) * f32_bytes;
 }
 
 }  // namespace fourfold::parallel

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "bucket_reducer.hpp"
+
 #include <fourfold/comm/work.hpp>
 #include <fourfold/parallel/gradient_reduction.hpp>
 
@@ -12,23 +14,23 @@
 namespace fourfold::parallel {
 
 /// The sum of one piece of gradient memory over the group, and then over the replicas: an
-/// all_reduce, or a reduce_scatter of which this rank's part stays where it is.
-class PieceReducer {
+/// all_reduce, or a reduce_scatter of which this rank's part stays where it is. In f32, as it is.
+class PieceReducer : public BucketReducer {
  public:
   /// @param flat     of the piece; in one segment, unless nothing is sharded
   /// @param segment  which one; ignored unless sharded
   PieceReducer(const ReductionPlan& plan, std::size_t segment, Range flat);
 
   Range flat() const noexcept { return flat_; }
-  /// `stream` has produced the gradients by now, as far as it can tell.
-  void start(device::StreamRef stream);
+  void start(device::StreamRef stream) override;
   /// Ends the sum over the group, if need be, and begins that over the replicas.
   void reach_replicas(device::StreamRef stream);
   void wait(device::StreamRef stream);
-  /// Moves a host transport on, and nothing else.
-  void look_after() { work_.test(); }
-  /// Bytes that this rank hands to others.
-  std::int64_t sent_bytes() const;
+
+  bool next_leg(device::StreamRef stream) override;
+  bool on_last_leg() const override { return stage_ != Stage::group; }
+  void look_after() override { work_.test(); }
+  std::int64_t sent_bytes() const override;
 
  private:
   enum class Stage : std::uint8_t { idle, group, replicas };

@@ -132,7 +132,7 @@ void PowerSgdReducer::finish_step(bool applied) {
 
 std::int64_t PowerSgdReducer::sent_bytes() const {
   return (all_reduced(left_.elements(), *plane_) + all_reduced(own_right_.elements(), *plane_)) *
-         static_cast<std::int64_t>(sizeof(float));
+         f32_bytes;
 }
 
 }  // namespace fourfold::parallel

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "bucket_reducer.hpp"
+#include "piece_reducer.hpp"
 #include "power_sgd_reducer.hpp"
 #include "quantized_reducer.hpp"
 #include "reduction_order.hpp"
@@ -175,7 +175,7 @@ void CompressedReduction::add_coded(std::size_t segment, Range flat, std::size_t
 void CompressedReduction::add_plain(std::size_t segment, Range flat, std::size_t ready_after) {
   for_each_bucket(flat, plan_.bucket_bytes, [&](Range piece) {
     buckets_.push_back(
-        {std::make_unique<PlainSum>(PieceReducer(plan_, segment, piece)), segment, ready_after});
+        {std::make_unique<PieceReducer>(plan_, segment, piece), segment, ready_after});
   });
 }
 

@@ -62,7 +62,7 @@ void StepReduction::add(std::size_t segment, Range range, std::size_t ready_afte
     const Range last = buckets_.back().sum.flat();
     const bool neighbours = range.end() == last.begin || last.end() == range.begin;
     const std::int64_t together = last.count + range.count;
-    if (neighbours && together * static_cast<std::int64_t>(sizeof(float)) <= plan_.bucket_bytes) {
+    if (neighbours && together * f32_bytes <= plan_.bucket_bytes) {
       buckets_.pop_back();
       append(segment, {std::min(range.begin, last.begin), together}, ready_after);
       return;

@@ -16,6 +16,8 @@
 
 namespace fourfold::parallel {
 
+inline constexpr std::int64_t f32_bytes = sizeof(float);
+
 /// Units become complete in an order that a rank's schedule makes, and are reduced in one that all
 /// ranks know: a unit that is early waits for those before it.
 class FinishingOrder {
@@ -68,7 +70,7 @@ void for_each_segment(const std::vector<model::Segment>& segments, const Finishi
 /// @pre bucket_bytes >= 4
 template <class Make>
 void for_each_bucket(Range flat, std::int64_t bucket_bytes, const Make& make) {
-  const std::int64_t most = bucket_bytes / static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t most = bucket_bytes / f32_bytes;
   for (std::int64_t done = 0; done < flat.count; done += most) {
     make(Range{flat.begin + done, std::min(most, flat.count - done)});
   }
