@@ -22,7 +22,8 @@ template <class Pointer>
 kernels::BasicHeads<Pointer> from_element(kernels::BasicHeads<Pointer> x, std::int64_t element) {
   using Byte = std::conditional_t<std::is_const_v<std::remove_pointer_t<Pointer>>, const std::byte,
                                   std::byte>;
-  x.data = static_cast<Byte*>(x.data) + element * static_cast<std::int64_t>(size_in_bytes(x.dtype));
+  const std::int64_t bytes = element * size_in_bytes(x.dtype);
+  x.data = static_cast<Byte*>(x.data) + bytes;
   return x;
 }
 

@@ -41,16 +41,14 @@ class UlyssesAttention : public ContextParallel {
   enum class Kind : std::uint8_t { query, key_value };
   /// A tensor on its way: all heads of the tokens held here, and all tokens of the heads dealt to
   /// this rank, in causal order.
-  struct Operand {
+  template <class Here>
+  struct Travelling {
     Kind kind;
-    ConstHeads here;
+    Here here;
     Heads dealt;
   };
-  struct Result {
-    Kind kind;
-    Heads here;
-    Heads dealt;
-  };
+  using Operand = Travelling<ConstHeads>;
+  using Result = Travelling<Heads>;
 
   /// Features of the heads dealt to one rank, and where those of `rank` begin among all.
   std::int64_t features(Kind kind) const;
@@ -62,9 +60,9 @@ class UlyssesAttention : public ContextParallel {
   /// Dense memory of that size from element `first` on.
   Heads place(TensorView memory, std::int64_t first, Kind kind, const AttentionShape& shape) const;
   /// Tensor `index` of those that travel together, in a message with one part per rank.
-  template <class Travelling>
-  Heads in_message(TensorView message, std::span<const Travelling> together, std::size_t index,
-                   int rank, const AttentionShape& shape) const;
+  template <class Here>
+  Heads in_message(TensorView message, std::span<const Travelling<Here>> together,
+                   std::size_t index, int rank, const AttentionShape& shape) const;
 
   /// here -> dealt. Packs in leaving_, which may be where they are dealt to.
   void deal(std::span<const Operand> operands, const AttentionShape& shape,
@@ -110,7 +108,7 @@ UlyssesAttention::UlyssesAttention(comm::Communicator& cp, const ContextParallel
   FOURFOLD_EXPECT(cp.size() * kv_heads_ == sharers_ * options.kv_heads);
   const std::int64_t tokens = options.sequences * options.tokens * cp.size();
   const auto bytes = [&](std::int64_t heads, DType dtype) {
-    return tokens * heads * head_dim_ * static_cast<std::int64_t>(size_in_bytes(dtype));
+    return tokens * heads * head_dim_ * size_in_bytes(dtype);
   };
   const std::int64_t operands = bytes((deals_out_ ? 3 : 2) * heads_ + 2 * kv_heads_, compute_);
   const std::int64_t results = bytes(heads_, compute_) + bytes(2 * kv_heads_, kv_gradient_);
@@ -144,8 +142,8 @@ Heads UlyssesAttention::place(TensorView memory, std::int64_t first, Kind kind,
   return dense_heads(memory, first, cp_->size() * shape.query_tokens, features(kind));
 }
 
-template <class Travelling>
-Heads UlyssesAttention::in_message(TensorView message, std::span<const Travelling> together,
+template <class Here>
+Heads UlyssesAttention::in_message(TensorView message, std::span<const Travelling<Here>> together,
                                    std::size_t index, int rank, const AttentionShape& shape) const {
   std::int64_t first = rank * (message.elements() / cp_->size());
   for (std::size_t i = 0; i < index; ++i) {
@@ -301,8 +299,8 @@ void UlyssesAttention::attention_backward(const AttentionShape& shape, ConstHead
   }
   // Those of keys and values first: f32 wants its alignment.
   const TensorView of_keys = as_elements(arriving_, kv_gradient_, 2 * keys);
-  const TensorView rest(static_cast<std::byte*>(arriving_.data()) + of_keys.bytes(), DType::u8,
-                        {static_cast<std::int64_t>(arriving_.bytes() - of_keys.bytes())});
+  const std::int64_t key_bytes = of_keys.bytes();
+  const TensorView rest = arriving_.rows(key_bytes, arriving_.elements() - key_bytes);
   const TensorView of_queries = as_elements(rest, compute_, queries);
   const std::array query_result{Result{Kind::query, dq, place(of_queries, 0, Kind::query, shape)}};
   const std::array key_results{

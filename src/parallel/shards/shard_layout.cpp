@@ -17,7 +17,7 @@ ShardLayout::ShardLayout(std::span<const model::ParameterSpec> table, std::span<
       placed_.push_back({i, boxes[i], layout.ranges[i]});
     }
   }
-  std::ranges::sort(placed_, {}, [](const Placed& placed) { return placed.flat.begin; });
+  std::ranges::sort(placed_, {}, [](const ShardPiece& placed) { return placed.flat.begin; });
   for (const model::Segment& segment : layout.segments) {
     cuts_.push_back(cut(segment.flat));
   }
@@ -28,10 +28,10 @@ std::vector<std::int64_t> ShardLayout::cut(Range segment) const {
   for (int rank = 1; rank < ranks_; ++rank) {
     const std::int64_t even = even_part(segment.count, ranks_, rank).begin + segment.begin;
     const auto after = std::ranges::upper_bound(
-        placed_, even, {}, [](const Placed& placed) { return placed.flat.begin; });
+        placed_, even, {}, [](const ShardPiece& placed) { return placed.flat.begin; });
     std::int64_t border = segment.begin;
     if (after != placed_.begin()) {
-      const Placed& hit = *std::prev(after);
+      const ShardPiece& hit = *std::prev(after);
       const std::int64_t row = hit.flat.count / hit.box.extent[0];
       const std::int64_t rows =
           std::min(hit.box.extent[0], (even - hit.flat.begin + row / 2) / row);
@@ -62,7 +62,7 @@ std::vector<ShardPiece> ShardLayout::pieces(int rank) const {
   std::vector<ShardPiece> pieces;
   for (std::size_t segment = 0; segment < cuts_.size(); ++segment) {
     const Range mine = share(segment, rank);
-    for (const Placed& placed : placed_) {
+    for (const ShardPiece& placed : placed_) {
       const Range flat = intersection(placed.flat, mine);
       if (flat.count > 0) {
         const std::int64_t row = placed.flat.count / placed.box.extent[0];

@@ -19,21 +19,12 @@ std::int64_t elements_of(const std::vector<Range>& rows, std::int64_t columns) {
   return elements;
 }
 
-/// Where a block of a matrix begins, and how many columns that has.
-template <class T>
-struct Block {
-  T* first;
-  std::int64_t columns;
-};
-
-Block<float> block_of(const TensorView& matrix, const Shape& offset) {
-  return {matrix.as<float>() + linear_index(matrix.shape(), offset), matrix.dim(1)};
-}
-
-void copy_block(Block<float> target, Block<const float> source, const Shape& extent,
-                device::StreamRef stream) {
+/// A block of a matrix, from `to` on, becomes one of another, from `from` on.
+void copy_block(const TensorView& target, const Shape& to, const ConstTensorView& source,
+                const Shape& from, const Shape& extent, device::StreamRef stream) {
   const auto bytes = [](std::int64_t elements) { return elements * sizeof(float); };
-  device::copy_rows({target.first, bytes(target.columns)}, {source.first, bytes(source.columns)},
+  device::copy_rows({target.as<float>() + linear_index(target.shape(), to), bytes(target.dim(1))},
+                    {source.as<float>() + linear_index(source.shape(), from), bytes(source.dim(1))},
                     bytes(extent[1]), extent[0], stream);
 }
 
@@ -97,8 +88,7 @@ std::vector<std::size_t> WholeMatrices::matrices_of(int unit) const {
 
 Shape WholeMatrices::mine(std::size_t matrix) const {
   const Cut& cut = cuts_[matrix];
-  const std::size_t rank =
-      cut.rows.size() == 1 ? 0 : static_cast<std::size_t>(shard_group_->rank());
+  const int rank = cut.rows.size() == 1 ? 0 : shard_group_->rank();
   const std::int64_t columns = cut.box.extent[1];
   return {columns == 0 ? 0 : cut.counts[rank] / columns, columns};
 }
@@ -151,10 +141,12 @@ TensorView WholeMatrices::gather_boxes(const Cut& cut, TensorView box, device::S
     return gathered;
   }
   const TensorView whole = other_memory(gathered.data(), cut.whole);
-  const float* columns = gathered.as<float>();
+  const TensorView columns = gathered.reshape(Shape{gathered.elements()});
+  std::int64_t first = 0;
   for (const Box& each : cut.boxes) {
-    copy_block(block_of(whole, each.offset), {columns, each.extent[1]}, each.extent, stream);
-    columns += each.elements();
+    const TensorView box_columns = columns.rows(first, each.elements()).reshape(each.extent);
+    copy_block(whole, each.offset, box_columns, {0, 0}, each.extent, stream);
+    first += each.elements();
   }
   return whole;
 }
@@ -163,14 +155,12 @@ void WholeMatrices::cut(std::size_t matrix, ConstTensorView whole, TensorView pa
                         device::StreamRef stream) const {
   FOURFOLD_EXPECT(part.shape() == mine(matrix));
   const Cut& cut = cuts_[matrix];
-  const std::size_t rank =
-      cut.rows.size() == 1 ? 0 : static_cast<std::size_t>(shard_group_->rank());
+  const int rank = cut.rows.size() == 1 ? 0 : shard_group_->rank();
   std::int64_t row = 0;
   for (const Range& range : cut.rows[rank]) {
     const Shape from{cut.box.offset[0] + range.begin, cut.box.offset[1]};
-    copy_block(block_of(part, {row, 0}),
-               {whole.as<float>() + linear_index(cut.whole, from), cut.whole[1]},
-               {range.count, cut.box.extent[1]}, stream);
+    copy_block(part, {row, 0}, whole.reshape(cut.whole), from, {range.count, cut.box.extent[1]},
+               stream);
     row += range.count;
   }
 }

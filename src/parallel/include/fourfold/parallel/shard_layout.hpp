@@ -17,7 +17,7 @@
 
 namespace fourfold::parallel {
 
-/// Part of one parameter inside one rank's share: whole rows.
+/// Part of one parameter, such as that inside one rank's share: whole rows.
 struct ShardPiece {
   std::size_t parameter = 0;  ///< table index
   Box box;                    ///< in the logical tensor
@@ -42,15 +42,10 @@ class ShardLayout {
   std::vector<ShardPiece> pieces(int rank) const;
 
  private:
-  struct Placed {
-    std::size_t parameter;
-    Box box;
-    Range flat;
-  };
   std::vector<std::int64_t> cut(Range segment) const;
 
   int ranks_;
-  std::vector<Placed> placed_;                   ///< in flat order; none is empty
+  std::vector<ShardPiece> placed_;               ///< whole, in flat order; none is empty
   std::vector<std::vector<std::int64_t>> cuts_;  ///< [segment][0 ... ranks]
 };
 
