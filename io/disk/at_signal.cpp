@@ -15,6 +15,7 @@
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <tuple>
 
 namespace fourfold::io {
 namespace {
@@ -107,7 +108,7 @@ void give_lease_back(const Slot& slot) noexcept {
   std::memcpy(target.data() + size, name, std::strlen(name) + 1);
   const char* const word = std::strrchr(slot.path.data(), '-') + 1;
   if (holds_word(lease.data(), word)) {
-    static_cast<void>(::rename(lease.data(), target.data()));
+    std::ignore = ::rename(lease.data(), target.data());
   }
   remove_now(slot.path.data());
 }

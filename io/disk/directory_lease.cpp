@@ -24,6 +24,7 @@
 #include <span>
 #include <system_error>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 namespace fourfold::io {
@@ -260,7 +261,7 @@ struct DirectoryLease::Impl {
     }
     const bool was_ours = word_in(ours) == lease.word;
     if (!was_ours) {
-      static_cast<void>(::link(ours.c_str(), path.c_str()));  // back
+      std::ignore = ::link(ours.c_str(), path.c_str());  // back
     }
     ::unlink(ours.c_str());
     return was_ours;
@@ -275,8 +276,8 @@ struct DirectoryLease::Impl {
     const bool is_free = work ? release() : kind_of(path) == EntryKind::missing;
     if (!aside.empty()) {
       if (is_free) {
-        static_cast<void>(
-            ::link(aside.c_str(), path.c_str()));  // as it was; fails where there is one by now
+        // As it was; fails where there is one by now.
+        std::ignore = ::link(aside.c_str(), path.c_str());
       }
       ::unlink(aside.c_str());
     }

@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <cstring>
 #include <system_error>
+#include <tuple>
 #include <utility>
 
 namespace fourfold::io {
@@ -26,7 +27,7 @@ namespace fourfold::io {
 namespace {
 
 /// Of a payload; index and manifest are written and synced at once.
-constexpr std::size_t large_write_bytes = std::size_t{1} << 20;
+constexpr ssize_t large_write_bytes = 1 << 20;
 
 std::string_view advice(int error_number) {
   switch (error_number) {
@@ -141,13 +142,11 @@ OutputFile OutputFile::open_or_create(const std::filesystem::path& path) {
 }
 
 void OutputFile::set_size(std::uint64_t bytes) {
-  if (uninterrupted([&] { return ::ftruncate(descriptor_.get(), static_cast<off_t>(bytes)); }) !=
-      0) {
+  if (uninterrupted([&] { return ::ftruncate(descriptor_.get(), bytes); }) != 0) {
     cannot_write(shown_, "ftruncate", errno);
   }
-  const auto reserved = uninterrupted([&] {
-    return bytes == 0 ? 0 : ::fallocate(descriptor_.get(), 0, 0, static_cast<off_t>(bytes));
-  });
+  const auto reserved =
+      uninterrupted([&] { return bytes == 0 ? 0 : ::fallocate(descriptor_.get(), 0, 0, bytes); });
   if (reserved != 0 && errno != EOPNOTSUPP && errno != ENOSYS) {
     cannot_write(shown_, "fallocate", errno);
   }
@@ -155,19 +154,17 @@ void OutputFile::set_size(std::uint64_t bytes) {
 
 void OutputFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    const ssize_t written = uninterrupted([&] {
-      return ::pwrite(descriptor_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    });
+    const ssize_t written = uninterrupted(
+        [&] { return ::pwrite(descriptor_.get(), bytes.data(), bytes.size(), offset); });
     if (written <= 0) {
       cannot_write(shown_, "pwrite", written == 0 ? EIO : errno);
     }
-    if (static_cast<std::size_t>(written) >= large_write_bytes) {
+    if (written >= large_write_bytes) {
       // The disk need not wait for sync(). Only a hint: what fails shows there.
-      ::sync_file_range(descriptor_.get(), static_cast<off_t>(offset), written,
-                        SYNC_FILE_RANGE_WRITE);
+      ::sync_file_range(descriptor_.get(), offset, written, SYNC_FILE_RANGE_WRITE);
     }
     bytes = bytes.subspan(written);
-    offset += static_cast<std::uint64_t>(written);
+    offset += written;
   }
 }
 
@@ -184,7 +181,7 @@ void OutputFile::forget_pages() noexcept {
 void OutputFile::let_all_read() noexcept {
   struct stat status = {};
   if (::fstat(descriptor_.get(), &status) == 0) {
-    static_cast<void>(::fchmod(descriptor_.get(), (status.st_mode & 07777U) | 0444U));
+    std::ignore = ::fchmod(descriptor_.get(), (status.st_mode & 07777U) | 0444U);
   }
 }
 
@@ -211,9 +208,8 @@ Defect InputFile::open(const std::filesystem::path& path) {
 
 Defect InputFile::read_at(std::uint64_t offset, std::span<std::byte> bytes) const {
   while (!bytes.empty()) {
-    const ssize_t got = uninterrupted([&] {
-      return ::pread(descriptor_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    });
+    const ssize_t got = uninterrupted(
+        [&] { return ::pread(descriptor_.get(), bytes.data(), bytes.size(), offset); });
     if (got < 0) {
       return fmt::format("cannot be read at byte {} ({})", offset, std::strerror(errno));
     }
@@ -221,7 +217,7 @@ Defect InputFile::read_at(std::uint64_t offset, std::span<std::byte> bytes) cons
       return fmt::format("ends at byte {}, in the middle of what it should hold", offset);
     }
     bytes = bytes.subspan(got);
-    offset += static_cast<std::uint64_t>(got);
+    offset += got;
   }
   return std::nullopt;
 }
@@ -357,7 +353,7 @@ std::optional<std::uint64_t> free_files(const std::filesystem::path& path) noexc
   if (::statvfs(path.c_str(), &status) != 0 || status.f_files == 0) {
     return std::nullopt;
   }
-  return static_cast<std::uint64_t>(status.f_favail);
+  return status.f_favail;
 }
 
 std::optional<std::uint64_t> free_bytes(const std::filesystem::path& path) noexcept {
@@ -365,7 +361,7 @@ std::optional<std::uint64_t> free_bytes(const std::filesystem::path& path) noexc
   if (::statvfs(path.c_str(), &status) != 0) {
     return std::nullopt;
   }
-  return static_cast<std::uint64_t>(status.f_bavail) * status.f_frsize;
+  return status.f_bavail * status.f_frsize;
 }
 
 std::string bytes_text(std::uint64_t bytes) {

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -46,20 +47,19 @@ void LineFile::open() {
   refuse_fenced_off(path_);
   file_ = std::move(file.descriptor);
   char last = '\n';
-  if (file.size_bytes > 0 &&
-      ::pread(file_.get(), &last, 1, static_cast<off_t>(file.size_bytes) - 1) == 1 &&
+  if (file.size_bytes > 0 && ::pread(file_.get(), &last, 1, file.size_bytes - 1) == 1 &&
       last != '\n') {
     write("\n");
   }
 }
 
 void LineFile::write(const std::string& text) {
-  for (std::size_t done = 0; done < text.size();) {
-    const ssize_t written = ::write(file_.get(), text.data() + done, text.size() - done);
+  for (std::string_view rest = text; !rest.empty();) {
+    const ssize_t written = ::write(file_.get(), rest.data(), rest.size());
     if (written < 0 && errno != EINTR) {
       fail("write", errno);
     }
-    done += written > 0 ? static_cast<std::size_t>(written) : 0;
+    rest.remove_prefix(std::max<ssize_t>(written, 0));
   }
 }
 

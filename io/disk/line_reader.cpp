@@ -56,9 +56,8 @@ void LineReader::fill() {
   const std::size_t room = buffer_.size() - padding_bytes - end_;
   ssize_t got = 0;
   do {
-    got =
-        ::pread(file_.get(), buffer_.data() + end_,
-                std::min<std::uint64_t>(room, size_bytes_ - offset_), static_cast<off_t>(offset_));
+    got = ::pread(file_.get(), buffer_.data() + end_,
+                  std::min<std::uint64_t>(room, size_bytes_ - offset_), offset_);
   } while (got < 0 && errno == EINTR);
   if (got < 0) {
     throw UserError(ExitCode::data_corrupt,
@@ -68,21 +67,21 @@ void LineReader::fill() {
   if (got == 0) {
     size_bytes_ = offset_;  // it was made shorter meanwhile
   }
-  end_ += static_cast<std::size_t>(got);
-  offset_ += static_cast<std::uint64_t>(got);
+  end_ += got;
+  offset_ += got;
 }
 
 bool LineReader::next(std::string_view& line) {
   for (;;) {
-    const void* const found = std::memchr(buffer_.data() + scanned_, '\n', end_ - scanned_);
-    const bool has_end = found != nullptr;
+    const std::string_view rest(buffer_.data() + scanned_, end_ - scanned_);
+    const std::size_t found = rest.find('\n');
+    const bool has_end = found != std::string_view::npos;
     if (!has_end && offset_ < size_bytes_) {
       scanned_ = end_;
       fill();
       continue;
     }
-    const std::size_t stop =
-        has_end ? static_cast<std::size_t>(static_cast<const char*>(found) - buffer_.data()) : end_;
+    const std::size_t stop = has_end ? scanned_ + found : end_;
     if (!has_end && begin_ == end_ && !passing_over_) {
       return false;
     }

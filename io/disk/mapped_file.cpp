@@ -41,7 +41,7 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
             "space (ulimit -v) or of mappings (vm.max_map_count), or name fewer files",
             path.string(), size_bytes_, std::strerror(errno)));
   }
-  data_ = static_cast<const std::byte*>(mapping);
+  data_ = static_cast<std::byte*>(mapping);
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
@@ -58,7 +58,7 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 
 MappedFile::~MappedFile() {
   if (data_ != nullptr) {
-    ::munmap(const_cast<std::byte*>(data_), size_bytes_);
+    ::munmap(data_, size_bytes_);
   }
 }
 
@@ -69,7 +69,7 @@ void MappedFile::advise(Access access) const noexcept {
   const int advice = access == Access::sequential ? MADV_SEQUENTIAL
                      : access == Access::random   ? MADV_RANDOM
                                                   : MADV_NORMAL;
-  ::madvise(const_cast<std::byte*>(data_), size_bytes_, advice);
+  ::madvise(data_, size_bytes_, advice);
 }
 
 void MappedFile::will_need(std::size_t offset_bytes, std::size_t count_bytes) const noexcept {
@@ -79,7 +79,7 @@ void MappedFile::will_need(std::size_t offset_bytes, std::size_t count_bytes) co
   static const std::size_t page_bytes = ::sysconf(_SC_PAGESIZE);
   const std::size_t begin = offset_bytes / page_bytes * page_bytes;
   const std::size_t end = offset_bytes + std::min(count_bytes, size_bytes_ - offset_bytes);
-  ::madvise(const_cast<std::byte*>(data_) + begin, end - begin, MADV_WILLNEED);
+  ::madvise(data_ + begin, end - begin, MADV_WILLNEED);
 }
 
 }  // namespace fourfold::io

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <map>
@@ -39,7 +40,7 @@ Beginning beginning_of(const std::filesystem::path& path, Links links) {
   beginning.text.resize(looked_at);
   const ssize_t got = ::pread(file.descriptor.get(), beginning.text.data(), looked_at, 0);
   beginning.is_read = got >= 0;
-  beginning.text.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
+  beginning.text.resize(std::max<ssize_t>(got, 0));
   return beginning;
 }
 

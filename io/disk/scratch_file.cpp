@@ -64,15 +64,14 @@ ScratchFile::~ScratchFile() {
 
 std::byte* ScratchFile::extend(std::size_t bytes) {
   const std::size_t mapped = std::max(whole_pages(bytes), page_bytes);
-  const int failure = ::posix_fallocate(descriptor_.get(), static_cast<off_t>(size_bytes_),
-                                        static_cast<off_t>(mapped));
+  const int failure = ::posix_fallocate(descriptor_.get(), size_bytes_, mapped);
   if (failure != 0) {
     cannot_write(
         directory_ / fmt::format("(scratch space of {})", bytes_text(size_bytes_ + mapped)),
         "posix_fallocate", failure);
   }
-  void* const address = ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_SHARED,
-                               descriptor_.get(), static_cast<off_t>(size_bytes_));
+  void* const address =
+      ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_.get(), size_bytes_);
   if (address == MAP_FAILED) {
     throw SystemError(ExitCode::config,
                       format_message("{}: mmap of {} failed ({})", directory_.string(),
@@ -89,21 +88,19 @@ std::uint64_t ScratchFile::offset_of(const void* address) const {
     return each.begin <= byte && byte < each.begin + each.bytes;
   });
   FOURFOLD_EXPECT(mapping != mappings_.end());
-  return mapping->offset + static_cast<std::uint64_t>(byte - mapping->begin);
+  return mapping->offset + (byte - mapping->begin);
 }
 
 void ScratchFile::release(const void* begin, std::size_t bytes) const noexcept {
   const auto* const first = static_cast<const std::byte*>(begin);
   for (const Mapping& mapping : mappings_) {
-    const std::byte* const from = std::max(first, static_cast<const std::byte*>(mapping.begin));
-    const std::byte* const to =
-        std::min(first + bytes, static_cast<const std::byte*>(mapping.begin) + mapping.bytes);
+    const auto* const from = std::max<const std::byte*>(first, mapping.begin);
+    const auto* const to = std::min<const std::byte*>(first + bytes, mapping.begin + mapping.bytes);
     if (from < to) {
-      const auto skipped = static_cast<std::size_t>(from - mapping.begin) / page_bytes * page_bytes;
+      const std::size_t skipped = (from - mapping.begin) / page_bytes * page_bytes;
       // Takes the pages out of this process. What was written is in the page cache, and goes from
       // there to the file before anybody reads past the cache.
-      ::madvise(mapping.begin + skipped,
-                whole_pages(static_cast<std::size_t>(to - mapping.begin) - skipped), MADV_DONTNEED);
+      ::madvise(mapping.begin + skipped, whole_pages(to - mapping.begin - skipped), MADV_DONTNEED);
     }
   }
 }

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <ctime>
 #include <functional>
+#include <memory>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -34,10 +35,12 @@ std::size_t largest_tile(std::span<const TileStream::Tile> tiles) {
   return largest;
 }
 
-std::byte* aligned(std::byte* address) {
-  const auto value = reinterpret_cast<std::uintptr_t>(address);
-  const std::uintptr_t beyond = value % ScratchFile::page_bytes;
-  return beyond == 0 ? address : address + (ScratchFile::page_bytes - beyond);
+/// The part of it from its first whole page on.
+std::span<std::byte> aligned(std::span<std::byte> memory) {
+  void* begin = memory.data();
+  std::size_t rest = memory.size();
+  std::align(ScratchFile::page_bytes, 0, begin, rest);
+  return memory.last(rest);
 }
 
 }  // namespace
@@ -81,15 +84,15 @@ TileStream::Impl::Impl(const ScratchFile& file_in, std::vector<Tile> tiles_in,
     : file(file_in), tiles(std::move(tiles_in)) {
   const std::size_t tile_bytes = largest_tile(tiles);
   FOURFOLD_EXPECT(tile_bytes > 0);
-  std::byte* const begin = aligned(memory.data());
-  slots.resize(static_cast<std::size_t>(memory.data() + memory.size() - begin) / tile_bytes);
+  const std::span<std::byte> room = aligned(memory);
+  slots.resize(room.size() / tile_bytes);
   FOURFOLD_EXPECT(slots.size() >= 2);
   std::size_t most_parts = 0;
   for (const Tile& tile : tiles) {
     most_parts = std::max(most_parts, tile.size());
   }
   for (std::size_t i = 0; i < slots.size(); ++i) {
-    slots[i].memory = begin + i * tile_bytes;
+    slots[i].memory = room.data() + i * tile_bytes;
     slots[i].requests.resize(most_parts);
   }
   if (const int failure = ::io_setup(static_cast<int>(slots.size() * most_parts), &context)) {
@@ -119,8 +122,7 @@ void TileStream::Impl::begin(std::uint64_t number, Transfer transfer) {
   for (std::size_t i = 0; i < tile.size(); ++i) {
     const auto prepare = transfer == Transfer::read ? &::io_prep_pread : &::io_prep_pwrite;
     one[0] = &slot.requests[i];
-    prepare(one[0], file.descriptor(), memory, tile[i].bytes,
-            static_cast<long long>(tile[i].offset));
+    prepare(one[0], file.descriptor(), memory, tile[i].bytes, tile[i].offset);
     one[0]->data = &slot;
     int submitted = 0;
     while ((submitted = ::io_submit(context, 1, one.data())) == -EINTR ||
@@ -153,12 +155,12 @@ void TileStream::Impl::reap(long least) {
   }
   for (const io_event& event : ended) {
     const bool reads = event.obj->aio_lio_opcode == IO_CMD_PREAD;
-    const auto done = static_cast<long>(event.res);
+    const long done = event.res;
     if (done < 0) {
       fail(format_message("{} at byte {}: {}", reads ? "read" : "write", event.obj->u.c.offset,
                           std::strerror(static_cast<int>(-done))));
     }
-    if (static_cast<unsigned long>(done) != event.obj->u.c.nbytes) {
+    if (event.res != event.obj->u.c.nbytes) {
       fail(format_message("{} {} of {} bytes at byte {}", reads ? "read" : "wrote", done,
                           event.obj->u.c.nbytes, event.obj->u.c.offset));
     }

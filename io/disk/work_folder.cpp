@@ -18,6 +18,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -100,7 +101,7 @@ void WorkFolder::empty(const fs::path& folder) const {
       if (kind_of(to) != EntryKind::missing) {
         to = directory_ / fmt::format("{}{}", trash_prefix, random_word());
       }
-      static_cast<void>(::rename((folder / name).c_str(), to.c_str()));  // the next round sees
+      std::ignore = ::rename((folder / name).c_str(), to.c_str());  // the next round sees
     }
   }
 }

@@ -58,7 +58,7 @@ Room room_of(const SavePlan& plan, const NodeMap& nodes, int node, bool partner)
   std::uint64_t files = 3;
   const auto add = [&](int of) {
     for (const int rank : nodes.ranks_on(of)) {
-      bytes += static_cast<std::uint64_t>(plan.bytes_of_rank[rank]);
+      bytes += plan.bytes_of_rank[rank];
       ++files;
     }
   };
@@ -76,24 +76,25 @@ struct FastLevel::Impl {
       : options(std::move(with)),
         store(of_run),
         plan(fast_plan(of_run.options().plan)),
+        ranks(world.size()),
         nodes(options.node_of_rank),
         node(nodes.node_of(world.rank())),
         is_first(nodes.is_first(world.rank())),
         copies(options.partner && nodes.nodes() > 1),
         own_node(world.subgroup(nodes.ranks_on(node), "fast-node")),
         peers(world.subgroup(ranks_like(world.rank()), "fast-peers")) {
-    FOURFOLD_EXPECT(std::ssize(options.node_of_rank) == world.size() && options.keep_last >= 1);
+    FOURFOLD_EXPECT(std::ssize(options.node_of_rank) == ranks && options.keep_last >= 1);
   }
 
   /// The first ranks of all nodes, or those that are none.
   std::vector<int> ranks_like(int rank) const {
-    std::vector<int> ranks;
-    for (int other = 0; other < static_cast<int>(options.node_of_rank.size()); ++other) {
+    std::vector<int> alike;
+    for (int other = 0; other < ranks; ++other) {
       if (nodes.is_first(other) == nodes.is_first(rank)) {
-        ranks.push_back(other);
+        alike.push_back(other);
       }
     }
-    return ranks;
+    return alike;
   }
 
   /// The run's folder on this node.
@@ -121,6 +122,7 @@ struct FastLevel::Impl {
   FastLevelOptions options;
   const CheckpointStore& store;
   PlanOptions plan;  ///< of each save
+  int ranks;
   NodeMap nodes;
   int node;
   bool is_first;  ///< of its node: makes, renames and removes folders
@@ -175,13 +177,12 @@ int FastLevel::nodes() const noexcept {
 
 std::uint64_t FastLevel::most_node_bytes(std::span<const TensorLayout> tensors) const {
   const NodeMap& nodes = impl_->nodes;
-  const SavePlan plan =
-      plan_save(tensors, static_cast<int>(impl_->options.node_of_rank.size()), impl_->plan);
+  const SavePlan plan = plan_save(tensors, impl_->ranks, impl_->plan);
   std::uint64_t most = 0;
   for (int node = 0; node < nodes.nodes(); ++node) {
     most = std::max(most, *room_of(plan, nodes, node, impl_->copies).bytes);
   }
-  return most * (static_cast<std::uint64_t>(impl_->options.keep_last) + 1);
+  return most * (impl_->options.keep_last + std::uint64_t{1});
 }
 
 std::optional<std::int64_t> FastLevel::promote_newest(comm::Communicator& world,
@@ -357,8 +358,8 @@ std::optional<SaveReport> FastLevel::save(const SaveRequest& request, comm::Comm
     return std::nullopt;
   }
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-  return SaveReport{impl_->home() / step_folder_name(request.step),
-                    static_cast<std::int64_t>(share.job().payload_bytes()), elapsed.count()};
+  return SaveReport{impl_->home() / step_folder_name(request.step), share.job().payload_bytes(),
+                    elapsed.count()};
 }
 
 void forget_fast_level(const CheckpointStore& store, comm::Communicator& world) {

@@ -85,9 +85,8 @@ class FolderTrial {
       mine_ = mine;
     }
     const auto messages = comm::all_gather_text(world_, mine ? mine->message : "");
-    for (std::size_t rank = 0; rank < messages.size(); ++rank) {
-      if (!messages[rank].empty() &&
-          failed_.insert(nodes_.node_of(static_cast<int>(rank))).second) {
+    for (int rank = 0; rank < std::ssize(messages); ++rank) {
+      if (!messages[rank].empty() && failed_.insert(nodes_.node_of(rank)).second) {
         what_ += what_.empty() ? "" : "\n  ";
         what_ += format_message("rank {}: {}", rank, messages[rank]);
       }
@@ -154,13 +153,14 @@ std::optional<MadeFolders> require_own_folders(const std::filesystem::path& dire
   return FolderTrial(directory, nodes, world).run();
 }
 
-NodeMap::NodeMap(std::vector<int> node_of_rank) : node_of_rank_(std::move(node_of_rank)) {
-  FOURFOLD_EXPECT(!node_of_rank_.empty());
-  ranks_.resize(static_cast<std::size_t>(*std::ranges::max_element(node_of_rank_)) + 1);
-  for (std::size_t rank = 0; rank < node_of_rank_.size(); ++rank) {
+NodeMap::NodeMap(std::vector<int> node_of_rank)
+    : node_of_rank_(std::move(node_of_rank)),
+      nodes_(*std::ranges::max_element(node_of_rank_) + 1),
+      ranks_(nodes_) {
+  for (int rank = 0; rank < std::ssize(node_of_rank_); ++rank) {
     std::vector<int>& on_node = ranks_[node_of_rank_[rank]];
-    place_.push_back(static_cast<int>(on_node.size()));
-    on_node.push_back(static_cast<int>(rank));
+    place_.push_back(std::ssize(on_node));
+    on_node.push_back(rank);
   }
   for (const std::vector<int>& on_node : ranks_) {
     FOURFOLD_EXPECT(!on_node.empty());

@@ -5,6 +5,7 @@
 #include <fourfold/comm/communicator.hpp>
 #include <fourfold/io/made_folders.hpp>
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <span>
@@ -15,22 +16,23 @@ namespace fourfold::io {
 /// Which ranks are on which node. The nodes stand in a ring: each keeps copies for the one before.
 class NodeMap {
  public:
-  /// @param node_of_rank  counted from 0 without gaps, in any order of ranks
+  /// @param node_of_rank  counted from 0 without gaps, in any order of ranks; not empty
   explicit NodeMap(std::vector<int> node_of_rank);
 
-  int nodes() const noexcept { return static_cast<int>(ranks_.size()); }
+  int nodes() const noexcept { return nodes_; }
   int node_of(int rank) const { return node_of_rank_[rank]; }
   /// Ascending; at least one.
   std::span<const int> ranks_on(int node) const { return ranks_[node]; }
   /// The rank's number among those on its node.
-  int place_of(int rank) const { return place_[rank]; }
+  std::int64_t place_of(int rank) const { return place_[rank]; }
   bool is_first(int rank) const { return place_of(rank) == 0; }
   int next(int node) const { return (node + 1) % nodes(); }
   int previous(int node) const { return (node + nodes() - 1) % nodes(); }
 
  private:
   std::vector<int> node_of_rank_;
-  std::vector<int> place_;
+  int nodes_;
+  std::vector<std::int64_t> place_;
   std::vector<std::vector<int>> ranks_;
 };
 

@@ -42,7 +42,7 @@ void remove_outdated_fast_steps(const std::filesystem::path& home, std::int64_t 
   warn_of("a fast step", [&] {
     std::vector<std::int64_t> steps = steps_in(home);
     std::erase_if(steps, [&](std::int64_t other) { return other > step; });
-    steps.resize(steps.size() - std::min(steps.size(), static_cast<std::size_t>(keep_last)));
+    steps.resize(steps.size() - std::min<std::size_t>(steps.size(), keep_last));
     return remove_steps(home, steps);
   });
 }

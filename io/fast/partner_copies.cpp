@@ -110,15 +110,15 @@ class Exchange {
   /// at chunk k of round t waits only for others that are there or before, so all get on.
   std::optional<comm::Failure> run() {
     const int node = nodes_.node_of(world_.rank());
-    const int place = nodes_.place_of(world_.rank());
+    const std::int64_t place = nodes_.place_of(world_.rank());
     const auto receivers = nodes_.ranks_on(nodes_.next(node));
     const auto senders = nodes_.ranks_on(nodes_.previous(node));
-    const auto others = static_cast<int>(receivers.size());
-    const auto own = static_cast<int>(nodes_.ranks_on(node).size());
-    for (int round = 0; round < rounds(); ++round) {
+    const std::int64_t others = std::ssize(receivers);
+    const std::int64_t own = std::ssize(nodes_.ranks_on(node));
+    for (std::int64_t round = 0; round < rounds(); ++round) {
       const int receiver = place / others == round ? receivers[place % others] : none;
-      const auto sender_place = static_cast<std::size_t>(round) * own + place;
-      const int sender = sender_place < senders.size() ? senders[sender_place] : none;
+      const std::int64_t sender_place = round * own + place;
+      const int sender = sender_place < std::ssize(senders) ? senders[sender_place] : none;
       pass_on(receiver, sender);
     }
     return failure_;
@@ -127,11 +127,11 @@ class Exchange {
  private:
   static constexpr int none = -1;
 
-  int rounds() const {
-    int most = 0;
+  std::int64_t rounds() const {
+    std::int64_t most = 0;
     for (int node = 0; node < nodes_.nodes(); ++node) {
-      const auto from = static_cast<int>(nodes_.ranks_on(node).size());
-      const auto to = static_cast<int>(nodes_.ranks_on(nodes_.next(node)).size());
+      const std::int64_t from = std::ssize(nodes_.ranks_on(node));
+      const std::int64_t to = std::ssize(nodes_.ranks_on(nodes_.next(node)));
       most = std::max(most, (from + to - 1) / to);
     }
     return most;

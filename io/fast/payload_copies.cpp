@@ -72,10 +72,10 @@ void PayloadCopies::look() {
     }
   }
   const std::vector<std::string> all = comm::all_gather_text(world_, mine);
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+  for (int rank = 0; rank < std::ssize(all); ++rank) {
     std::istringstream numbers(all[rank]);
     for (std::size_t i = 0; numbers >> i;) {
-      nodes_with_[i].insert(nodes_.node_of(static_cast<int>(rank)));
+      nodes_with_[i].insert(nodes_.node_of(rank));
     }
   }
 }
@@ -125,11 +125,11 @@ std::vector<PayloadCopies::Damage> PayloadCopies::copy_once(const std::filesyste
   });
   std::vector<Damage> damage;
   const std::vector<std::string> all = comm::all_gather_text(world_, mine);
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+  for (int rank = 0; rank < std::ssize(all); ++rank) {
     std::istringstream lines(all[rank]);
     std::size_t file = 0;
     for (std::string what; lines >> file && std::getline(lines >> std::ws, what);) {
-      nodes_with_[file].erase(nodes_.node_of(static_cast<int>(rank)));
+      nodes_with_[file].erase(nodes_.node_of(rank));
       damage.push_back({file, format_message("{} (node of rank {})", what, rank)});
     }
   }

@@ -162,9 +162,9 @@ std::optional<Inspection> Promotion::head_of(std::int64_t step) {
   const std::vector<std::string> all = comm::all_gather_text(world_, said);
   int root = -1;
   std::vector<std::string> defects;
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+  for (int rank = 0; rank < std::ssize(all); ++rank) {
     if (all[rank].starts_with('=')) {
-      root = root < 0 ? static_cast<int>(rank) : root;
+      root = root < 0 ? rank : root;
       if (all[rank] != all[root]) {
         pass_over(step, fmt::format("the nodes of ranks {} and {} have different manifests of it",
                                     root, rank));

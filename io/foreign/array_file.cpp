@@ -82,10 +82,10 @@ void ArrayFile::write_rows(std::string_view path, std::int64_t first, ConstTenso
   FOURFOLD_EXPECT(
       std::equal(rows.shape().begin() + 1, rows.shape().end(), array->shape.begin() + 1));
   FOURFOLD_EXPECT(first >= 0 && first + rows.dim(0) <= array->shape[0]);
-  const auto row_bytes = static_cast<std::uint64_t>(array->shape.elements() / array->shape[0]) *
-                         size_in_bytes(array->dtype);
+  const std::uint64_t row_bytes =
+      array->shape.elements() / array->shape[0] * size_in_bytes(array->dtype);
   const std::uint64_t begin = impl_->byte_offsets[array - impl_->arrays.begin()];
-  impl_->file->write_at(begin + static_cast<std::uint64_t>(first) * row_bytes,
+  impl_->file->write_at(begin + first * row_bytes,
                         {static_cast<const std::byte*>(rows.data()), rows.bytes()});
 }
 

@@ -43,9 +43,9 @@ enum class Wire : std::uint32_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 
 
 template <class T>
 void put_little_endian(std::string& out, T value) {
-  for (std::size_t byte = 0; byte < sizeof(T); ++byte) {
-    out += static_cast<char>((value >> (8 * byte)) & 0xffU);
-  }
+  static_assert(std::endian::native == std::endian::little);
+  out.resize(out.size() + sizeof value);
+  std::memcpy(out.data() + out.size() - sizeof value, &value, sizeof value);
 }
 
 void put_varint(std::string& out, std::uint64_t value) {
@@ -66,12 +66,12 @@ void put_integer(std::string& out, std::uint32_t field, std::int64_t value) {
 
 void put_double(std::string& out, std::uint32_t field, double value) {
   put_key(out, field, Wire::fixed64);
-  put_little_endian(out, std::bit_cast<std::uint64_t>(value));
+  put_little_endian(out, value);
 }
 
 void put_float(std::string& out, std::uint32_t field, double value) {
   put_key(out, field, Wire::fixed32);
-  put_little_endian(out, std::bit_cast<std::uint32_t>(static_cast<float>(value)));
+  put_little_endian(out, static_cast<float>(value));
 }
 
 void put_bytes(std::string& out, std::uint32_t field, std::string_view bytes) {
@@ -186,7 +186,7 @@ void EventFile::add(std::int64_t step, double wall_time_s, std::span<const Event
 
 void EventFile::append_record(const std::string& event) {
   std::string record;
-  put_little_endian(record, static_cast<std::uint64_t>(event.size()));
+  put_little_endian<std::uint64_t>(record, event.size());
   put_little_endian(record, masked_crc(record));
   record += event;
   put_little_endian(record, masked_crc(event));

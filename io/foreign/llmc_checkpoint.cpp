@@ -106,8 +106,7 @@ LlmcCheckpoint::LlmcCheckpoint(const std::filesystem::path& path) {
   std::vector<StoredArray::Description> arrays;
   if (plausible(sizes_)) {
     for (const auto& [name, shape] : llmc_arrays(sizes_)) {
-      const std::uint64_t bytes =
-          static_cast<std::uint64_t>(shape.elements()) * size_in_bytes(dtype);
+      const std::uint64_t bytes = shape.elements() * size_in_bytes(dtype);
       arrays.push_back({name, std::string(fourfold::name(dtype)), dtype, shape, end, bytes});
       end += bytes;
     }

@@ -188,7 +188,7 @@ const StoredArray* SafetensorsFolder::find(std::string_view name) const noexcept
 }
 
 std::int64_t ArrayToWrite::bytes() const {
-  return shape.elements() * static_cast<std::int64_t>(size_in_bytes(dtype));
+  return shape.elements() * size_in_bytes(dtype);
 }
 
 std::string safetensors_file_name(std::size_t file, std::size_t files) {

@@ -192,14 +192,14 @@ class HeaderReader final : public json::json_sax_t {
   bool number_unsigned(json::number_unsigned_t number) override {
     const bool is_shape = member_ == "shape";
     std::vector<std::int64_t>& list = is_shape ? shape_ : range_;
-    if (place_ != Place::list || number > static_cast<std::uint64_t>(INT64_MAX)) {
+    if (place_ != Place::list || number > std::uint64_t{INT64_MAX}) {
       return skips_member() || unexpected(fmt::format("the number {}", number));
     }
     if (!is_shape && list.size() == 2) {
       return fail(
           format_message("has more than 2 numbers as {} of '{}'", member_, printable(name_)));
     }
-    list.push_back(static_cast<std::int64_t>(number));
+    list.push_back(number);
     return true;
   }
   bool null() override {
@@ -284,14 +284,14 @@ class HeaderReader final : public json::json_sax_t {
 };
 
 /// Bytes of an array; nothing when they are no whole number, or too many to count.
-std::optional<std::uint64_t> bytes_of(const std::vector<std::int64_t>& shape, unsigned bits) {
+std::optional<std::int64_t> bytes_of(const std::vector<std::int64_t>& shape, unsigned bits) {
   std::int64_t total = bits;
   for (const std::int64_t extent : shape) {
     if (__builtin_mul_overflow(total, extent, &total)) {
       return std::nullopt;
     }
   }
-  return total % 8 == 0 ? std::optional(static_cast<std::uint64_t>(total) / 8) : std::nullopt;
+  return total % 8 == 0 ? std::optional(total / 8) : std::nullopt;
 }
 
 bool HeaderReader::end_entry() {
@@ -304,16 +304,14 @@ bool HeaderReader::end_entry() {
   if (type == nullptr) {
     return fail(format_message("has '{}' of the unknown type '{}'", shown, printable(array_.type)));
   }
-  const std::optional<std::uint64_t> bytes = bytes_of(shape_, type->bits);
-  if (!bytes || *bytes != static_cast<std::uint64_t>(range_[1] - range_[0])) {
+  const std::optional<std::int64_t> bytes = bytes_of(shape_, type->bits);
+  if (bytes != range_[1] - range_[0]) {
     return fail(format_message("gives '{}' {} bytes, which are not what its shape [{}] of {} takes",
                                shown, range_[1] - range_[0], fmt::join(shape_, ", "), type->name));
   }
   array_.dtype = type->dtype;
   // No array of more dimensions is read; what is known of one is where it lies.
-  array_.shape = shape_.size() <= Shape::max_rank
-                     ? Shape(shape_)
-                     : Shape{static_cast<std::int64_t>(*bytes * 8 / type->bits)};
+  array_.shape = shape_.size() <= Shape::max_rank ? Shape(shape_) : Shape{*bytes * 8 / type->bits};
   array_.first_byte = range_[0];
   array_.bytes = *bytes;
   return add_array();

@@ -87,7 +87,7 @@ std::optional<std::uint64_t> stored_bytes(const Shape& shape, DType dtype) noexc
     }
     bytes *= extent;
   }
-  return static_cast<std::uint64_t>(bytes);
+  return bytes;
 }
 
 std::string extent_path(const TensorId& id, std::int64_t number) {
@@ -167,7 +167,7 @@ std::vector<StoredFile> files_of(const Checkpoint& checkpoint) {
 }
 
 std::int64_t payload_bytes(const StoredTensor& tensor) {
-  return tensor.shape.elements() * static_cast<std::int64_t>(size_in_bytes(tensor.dtype));
+  return tensor.shape.elements() * size_in_bytes(tensor.dtype);
 }
 
 std::int64_t payload_bytes(const Checkpoint& checkpoint) {

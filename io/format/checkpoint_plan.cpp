@@ -97,7 +97,7 @@ std::string TensorId::str() const {
 
 RankSet::RankSet(int first, std::span<const Axis> axes) : first_(first) {
   FOURFOLD_EXPECT(axes.size() <= axes_.size());
-  std::copy(axes.begin(), axes.end(), axes_.end() - static_cast<std::ptrdiff_t>(axes.size()));
+  std::ranges::copy_backward(axes, axes_.end());
   [[maybe_unused]] int span = 0;
   for (auto axis = axes_.rbegin(); axis != axes_.rend(); ++axis) {
     FOURFOLD_EXPECT(axis->count >= 1);
@@ -153,7 +153,7 @@ std::vector<int> shared_files(int ranks, int files) {
   std::vector<int> file_of_rank;
   for (int file = 0; file < std::min(files, ranks); ++file) {
     const Range range = even_part(ranks, std::min(files, ranks), file);
-    file_of_rank.insert(file_of_rank.end(), static_cast<std::size_t>(range.count), file);
+    file_of_rank.insert(file_of_rank.end(), range.count, file);
   }
   return file_of_rank;
 }

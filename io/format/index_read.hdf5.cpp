@@ -6,6 +6,7 @@
 #include <fourfold/base/message.hpp>
 
 #include <array>
+#include <utility>
 
 namespace fourfold::io {
 namespace {
@@ -33,7 +34,7 @@ void read_tensors(TableReader& reader, Index& index) {
   for (std::size_t row = 0; row < count && !reader.defect(); ++row) {
     const auto state = TensorState::from_name(states[row]);
     const auto dtype = dtype_from_name(dtypes[row]);
-    const bool rank_fits = ranks[row] >= 0 && ranks[row] <= std::int64_t{Shape::max_rank};
+    const bool rank_fits = ranks[row] >= 0 && std::cmp_less_equal(ranks[row], Shape::max_rank);
     if (!state || !dtype || !rank_fits) {
       reader.fail(format_message("row {} of /tensors ({}) is not of a tensor", row, names[row]));
       return;
@@ -46,7 +47,7 @@ void read_tensors(TableReader& reader, Index& index) {
   }
 }
 
-void read_extents(TableReader& reader, std::size_t files, Index& index) {
+void read_extents(TableReader& reader, std::int64_t files, Index& index) {
   const std::size_t count = reader.rows("/extents/tensor");
   const auto tensors = reader.column<std::int64_t>("/extents/tensor", count);
   const auto numbers = reader.column<std::int64_t>("/extents/number", count);
@@ -59,16 +60,17 @@ void read_extents(TableReader& reader, std::size_t files, Index& index) {
   const auto digests = reader.column<std::array<std::uint64_t, 2>>("/extents/digest", count);
   for (std::size_t row = 0; row < count && !reader.defect(); ++row) {
     if (tensors[row] < 0 || tensors[row] >= std::ssize(index.tensors) || file_of[row] < 0 ||
-        file_of[row] >= static_cast<std::int64_t>(files)) {
+        file_of[row] >= files) {
       reader.fail(
           format_message("row {} of /extents names a tensor or file that is not there", row));
       return;
     }
     const std::size_t tensor = tensors[row];
+    const std::size_t file = file_of[row];
     const std::size_t rank = index.tensors[tensor].shape.rank();
     index.extents.push_back(
         {tensor,
-         static_cast<std::size_t>(file_of[row]),
+         file,
          numbers[row],
          {shape_of(reader, offsets[row], rank), shape_of(reader, extents[row], rank)},
          byte_offsets[row],

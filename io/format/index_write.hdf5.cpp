@@ -39,7 +39,7 @@ void write_column(hid_t file, const std::string& path, const std::vector<Row>& r
     const h5::Id space = h5::simple_space({&count, 1});
     h5::write_dataset(file, path, h5::type_of(dtype_of<Cell>), space, cells.data());
   } else {
-    const std::array dims{count, static_cast<std::int64_t>(std::tuple_size_v<Cell>)};
+    const std::array<std::int64_t, 2> dims{count, std::tuple_size_v<Cell>};
     const h5::Id space = h5::simple_space(dims);
     h5::write_dataset(file, path, h5::type_of(dtype_of<typename Cell::value_type>), space,
                       cells.data());
@@ -56,7 +56,7 @@ void write_text_column(hid_t file, const std::string& path, const std::vector<Ro
   std::string cells(width * rows.size(), '\0');
   for (std::size_t row = 0; row < rows.size(); ++row) {
     const std::string_view text = value(rows[row]);
-    std::copy(text.begin(), text.end(), cells.begin() + static_cast<std::ptrdiff_t>(row * width));
+    std::copy(text.begin(), text.end(), cells.begin() + row * width);
   }
   const std::int64_t count = std::ssize(rows);
   const h5::Id space = h5::simple_space({&count, 1});
@@ -73,7 +73,7 @@ void write_tables(hid_t file, const Manifest& manifest, const Index& index) {
   write_text_column(file, "/tensors/dtype", tensors,
                     [](const StoredTensor& t) { return name(t.dtype); });
   write_column(file, "/tensors/rank", tensors,
-               [](const StoredTensor& t) { return static_cast<std::int64_t>(t.shape.rank()); });
+               [](const StoredTensor& t) -> std::int64_t { return t.shape.rank(); });
   write_column(file, "/tensors/shape", tensors,
                [](const StoredTensor& t) { return dims_of(t.shape); });
   write_column(file, "/tensors/digest", tensors, [](const StoredTensor& t) {
@@ -90,10 +90,10 @@ void write_tables(hid_t file, const Manifest& manifest, const Index& index) {
   h5::create_group(file, "/extents");
   const auto& extents = index.extents;
   write_column(file, "/extents/tensor", extents,
-               [](const StoredExtent& e) { return static_cast<std::int64_t>(e.tensor); });
+               [](const StoredExtent& e) -> std::int64_t { return e.tensor; });
   write_column(file, "/extents/number", extents, [](const StoredExtent& e) { return e.number; });
   write_column(file, "/extents/file", extents,
-               [](const StoredExtent& e) { return static_cast<std::int64_t>(e.file); });
+               [](const StoredExtent& e) -> std::int64_t { return e.file; });
   write_column(file, "/extents/offset", extents,
                [](const StoredExtent& e) { return dims_of(e.box.offset); });
   write_column(file, "/extents/extent", extents,
@@ -113,11 +113,11 @@ void write_tables(hid_t file, const Manifest& manifest, const Index& index) {
 std::array<std::byte, 8> missing_value(DType dtype) {
   std::array<std::byte, 8> value;
   value.fill(std::byte{0xff});  // a NaN of every floating-point type too
-  if (dtype == DType::f32 || dtype == DType::f64) {
-    const double nan = std::numeric_limits<double>::quiet_NaN();
-    const auto narrow = static_cast<float>(nan);
-    std::memcpy(value.data(), dtype == DType::f32 ? static_cast<const void*>(&narrow) : &nan,
-                size_in_bytes(dtype));
+  const auto put = [&](auto nan) { std::memcpy(value.data(), &nan, sizeof nan); };
+  if (dtype == DType::f32) {
+    put(std::numeric_limits<float>::quiet_NaN());
+  } else if (dtype == DType::f64) {
+    put(std::numeric_limits<double>::quiet_NaN());
   }
   return value;
 }

@@ -50,7 +50,7 @@ std::vector<std::string> TableReader::names(const std::string& group_path) {
     std::string name(most_text_bytes, '\0');
     const ssize_t length = H5Lget_name_by_idx(group.get(), ".", H5_INDEX_NAME, H5_ITER_INC, i,
                                               name.data(), name.size(), H5P_DEFAULT);
-    if (length <= 0 || static_cast<std::size_t>(length) >= name.size()) {
+    if (length <= 0 || length >= std::ssize(name)) {
       fail(format_message("{} has a name that cannot be read", group_path));
       break;
     }
@@ -71,8 +71,7 @@ std::vector<std::int64_t> TableReader::integers(const std::string& path, const c
   const h5::Id space(opened ? H5Aget_space(opened.get()) : -1);
   const h5::Id type(opened ? H5Aget_type(opened.get()) : -1);
   const hssize_t count = space ? H5Sget_simple_extent_npoints(space.get()) : -1;
-  if (!type || H5Tequal(type.get(), H5T_STD_I64LE) <= 0 || count < 0 ||
-      count > static_cast<hssize_t>(most_integers)) {
+  if (!type || H5Tequal(type.get(), H5T_STD_I64LE) <= 0 || count < 0 || count > most_integers) {
     fail(format_message("{} has no numbers \"{}\"", path, attribute));
     return {};
   }
@@ -125,7 +124,7 @@ h5::Id TableReader::open(const std::string& path) {
 std::vector<hsize_t> TableReader::dims_of(hid_t dataset) {
   const h5::Id space(H5Dget_space(dataset));
   const int rank = space ? H5Sget_simple_extent_ndims(space.get()) : -1;
-  std::vector<hsize_t> dims(rank > 0 ? static_cast<std::size_t>(rank) : 0);
+  std::vector<hsize_t> dims(std::max(rank, 0));
   if (rank > 0) {
     H5Sget_simple_extent_dims(space.get(), dims.data(), nullptr);
   }

@@ -60,7 +60,7 @@ class TableReader {
  private:
   static constexpr std::size_t most_rows = std::size_t{1} << 28;
   static constexpr std::size_t most_text_bytes = 4096;
-  static constexpr std::size_t most_integers = 64;
+  static constexpr hssize_t most_integers = 64;
 
   h5::Id attribute_of(const std::string& path, const char* attribute);
 

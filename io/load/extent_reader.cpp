@@ -111,9 +111,9 @@ Defect ExtentReader::copy(const StoredExtent& extent, const Box& part, const Box
   std::optional<OpenChunk> chunk;
   Defect defect;
   for_each_run(extent.box, target_box, part, [&](const Run& run) {
-    std::uint64_t begin = static_cast<std::uint64_t>(run.source_element) * element_bytes;
-    const std::uint64_t end = begin + static_cast<std::uint64_t>(run.elements) * element_bytes;
-    std::byte* to = target + static_cast<std::uint64_t>(run.target_element) * element_bytes;
+    std::uint64_t begin = run.source_element * element_bytes;
+    const std::uint64_t end = begin + run.elements * element_bytes;
+    std::byte* to = target + run.target_element * element_bytes;
     while (begin < end && !defect) {
       if (!chunk || begin >= chunk->end_byte) {
         defect = chunk ? close_chunk(extent, *chunk) : std::nullopt;

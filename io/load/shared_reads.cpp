@@ -12,7 +12,7 @@ namespace fourfold::io {
 namespace {
 
 /// Sent at a time, so that who is done with memory can let go of it.
-constexpr std::size_t message_bytes = std::size_t{64} << 20;
+constexpr std::int64_t message_bytes = std::int64_t{64} << 20;
 
 bool shares(const ReadSharing& sharing, const HeldBox& held) {
   return sharing.from_holders > 0 && held.holders.size() >= std::max(2, sharing.from_holders);
@@ -33,7 +33,7 @@ void for_each_shared(const Checkpoint& checkpoint, const ReadSharing& sharing, c
 }
 
 std::int64_t bytes_of(const TensorLayout& layout, const HeldBox& held) {
-  return held.box.elements() * static_cast<std::int64_t>(size_in_bytes(layout.dtype));
+  return held.box.elements() * size_in_bytes(layout.dtype);
 }
 
 /// Where part `index` of `total` cut into `parts` begins.
@@ -57,12 +57,12 @@ std::vector<std::vector<std::size_t>> rounds_of(std::span<const RankSet> sets, i
   for (std::size_t set = 0; set < sets.size(); ++set) {
     const std::vector<int> members = sets[set].members();
     const auto is_free = [&](const std::vector<bool>& round) {
-      return std::ranges::none_of(members, [&](int rank) { return bool(round[rank]); });
+      return std::ranges::none_of(members, [&](int rank) -> bool { return round[rank]; });
     };
     auto place = std::ranges::find_if(taken, is_free);
     if (place == taken.end()) {
       rounds.emplace_back();
-      place = taken.emplace(taken.end(), static_cast<std::size_t>(ranks), false);
+      place = taken.insert(taken.end(), std::vector<bool>(ranks));
     }
     rounds[place - taken.begin()].push_back(set);
     for (const int rank : members) {
@@ -121,8 +121,7 @@ void SharedReads::add_parts(const WantedBox& wanted, std::size_t group, std::int
   const Box& box = wanted.box;
   const std::size_t dim = dim_to_cut(box);
   const std::int64_t rows = box.rank() == 0 ? 1 : box.extent[dim];
-  const std::int64_t row_bytes =
-      box.elements() * static_cast<std::int64_t>(size_in_bytes(wanted.data.dtype())) / rows;
+  const std::int64_t row_bytes = box.elements() * size_in_bytes(wanted.data.dtype()) / rows;
   const RankSet& ranks = groups_[group];
   const auto readers = static_cast<int>(
       std::clamp<std::int64_t>(group_bytes / smallest_part_bytes, 1, ranks.size()));
@@ -170,11 +169,10 @@ void SharedReads::exchange(comm::Communicator& communicator, const DoneWith& don
     const std::vector<int> members = groups_[part.group].members();
     const auto root = static_cast<int>(std::ranges::find(members, part.reader) - members.begin());
     std::byte* const data = static_cast<std::byte*>(part.wanted->data.data()) + part.byte_offset;
-    for (std::size_t begin = 0; begin < part.bytes; begin += message_bytes) {
-      const std::size_t count = std::min(message_bytes, part.bytes - begin);
+    for (std::int64_t begin = 0; begin < part.bytes; begin += message_bytes) {
+      const std::int64_t count = std::min(message_bytes, part.bytes - begin);
       groups.at(part.group)
-          ->broadcast(TensorView(data + begin, DType::u8, {static_cast<std::int64_t>(count)}), root,
-                      {})
+          ->broadcast(TensorView(data + begin, DType::u8, {count}), root, {})
           .wait({});
       if (done_with) {
         done_with(data + begin, count);

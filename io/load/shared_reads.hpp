@@ -28,8 +28,8 @@ class SharedReads {
     Box box;
     int reader = 0;         ///< rank of the communicator
     std::size_t group = 0;  ///< whose ranks want it
-    std::size_t byte_offset = 0;
-    std::size_t bytes = 0;
+    std::int64_t byte_offset = 0;
+    std::int64_t bytes = 0;
   };
 
   /// Nothing is shared.

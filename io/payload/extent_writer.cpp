@@ -19,7 +19,7 @@ ExtentWriter::ExtentWriter(DType dtype, const Shape& shape, const Box& box,
       shape_(shape),
       box_(box),
       byte_offset_(byte_offset),
-      bytes_(static_cast<std::uint64_t>(box.elements()) * size_in_bytes(dtype)) {
+      bytes_(box.elements() * size_in_bytes(dtype)) {
   table_.reserve(chunks_of(bytes_));
 }
 

@@ -72,13 +72,11 @@ SaveJob::SaveJob(const SaveRequest& request, const PlanOptions& options, int ran
 }
 
 std::uint64_t SaveJob::bytes_of(std::size_t extent) const {
-  return static_cast<std::uint64_t>(plan.extents[extent].box.elements()) *
-         size_in_bytes(layout_of(extent).dtype);
+  return plan.extents[extent].box.elements() * size_in_bytes(layout_of(extent).dtype);
 }
 
-std::uint64_t SaveJob::payload_bytes() const {
-  return static_cast<std::uint64_t>(
-      std::accumulate(plan.bytes_of_rank.begin(), plan.bytes_of_rank.end(), std::int64_t{0}));
+std::int64_t SaveJob::payload_bytes() const {
+  return std::accumulate(plan.bytes_of_rank.begin(), plan.bytes_of_rank.end(), std::int64_t{0});
 }
 
 void add_run_facts(Fingerprint& fingerprint, const SaveRequest& request) {

@@ -61,7 +61,7 @@ struct SaveJob {
     return tensors[plan.extents[extent].tensor];
   }
   std::uint64_t bytes_of(std::size_t extent) const;
-  std::uint64_t payload_bytes() const;
+  std::int64_t payload_bytes() const;
   /// What its folder takes; index, manifest and the folder itself are files too.
   Room room() const { return {payload_bytes(), files.size() + 3}; }
 };

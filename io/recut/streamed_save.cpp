@@ -46,7 +46,7 @@ SaveRequest save_request(const StreamedSave& request) {
 Division division_of(const SaveJob& job, int processes) {
   std::vector<std::int64_t> bytes(job.tensors.size(), 0);
   for (std::size_t i = 0; i < job.plan.extents.size(); ++i) {
-    bytes[job.plan.extents[i].tensor] += static_cast<std::int64_t>(job.bytes_of(i));
+    bytes[job.plan.extents[i].tensor] += job.bytes_of(i);
   }
   std::vector<std::size_t> order(bytes.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -62,8 +62,8 @@ Division division_of(const SaveJob& job, int processes) {
   for (const PlannedExtent& extent : job.plan.extents) {
     division.process_of_extent.push_back(process_of_tensor[extent.tensor]);
   }
-  for (std::size_t file = 0; file < job.files.size(); ++file) {
-    division.leader_of_file.push_back(static_cast<int>(file) % processes);
+  for (int file = 0; file < std::ssize(job.files); ++file) {
+    division.leader_of_file.push_back(file % processes);
   }
   return division;
 }
@@ -95,8 +95,7 @@ bool is_same(const CheckpointContents& contents, const StreamedSave& request, co
   for (const PlannedFile& file : job.files) {
     for (const std::size_t extent : file.extents) {
       const std::size_t tensor = tensors.at(job.layout_of(extent).id.str());
-      const std::size_t row =
-          contents.first_extent[tensor] + static_cast<std::size_t>(job.numbers[extent]);
+      const std::size_t row = contents.first_extent[tensor] + job.numbers[extent];
       if (row >= contents.first_extent[tensor + 1] ||
           contents.index.extents[row].box != job.plan.extents[extent].box ||
           contents.manifest.files[contents.index.extents[row].file].name != file.name) {
@@ -205,10 +204,10 @@ class StreamedStep {
         if (division_.process_of_extent[extent] != communicator_.rank()) {
           continue;
         }
-        total_bytes_ += static_cast<std::int64_t>(job_.bytes_of(extent));
+        total_bytes_ += job_.bytes_of(extent);
         if (const auto done = done_before_.find(extent); done != done_before_.end()) {
           mine_.insert(*done);
-          done_bytes_ += static_cast<std::int64_t>(job_.bytes_of(extent));
+          done_bytes_ += job_.bytes_of(extent);
           continue;
         }
         const PlacedExtent& place = frame.place(position);
@@ -269,7 +268,7 @@ SaveReport save_streamed(const std::filesystem::path& directory, const StreamedS
     step.publish(directory, ask);
   }
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-  return {folder, static_cast<std::int64_t>(job.payload_bytes()), elapsed.count()};
+  return {folder, job.payload_bytes(), elapsed.count()};
 }
 
 }  // namespace fourfold::io

@@ -29,8 +29,8 @@ TensorStream::TensorStream(const SaveJob& job, const std::filesystem::path& fold
 /// whole rows costs the fewest reads, so parts end at the borders of the largest rows that fit.
 std::vector<Box> TensorStream::parts_of(const TensorLayout& layout) const {
   FOURFOLD_EXPECT(layout.shape.elements() > 0);
-  const std::int64_t most = std::max<std::int64_t>(
-      1, part_bytes_ / static_cast<std::int64_t>(size_in_bytes(layout.dtype)));
+  const std::int64_t element_bytes = size_in_bytes(layout.dtype);
+  const std::int64_t most = std::max<std::int64_t>(1, part_bytes_ / element_bytes);
   std::int64_t row = layout.shape.elements();
   for (std::size_t dim = 0; dim < layout.shape.rank() && row > most; ++dim) {
     row /= layout.shape[dim];
@@ -54,7 +54,7 @@ void TensorStream::write(const TensorLayout& layout, std::span<const Target> tar
                          target.byte_offset);
   }
   for (const Box& part : parts_of(layout)) {
-    part_.resize(static_cast<std::size_t>(part.elements()) * element_bytes);
+    part_.resize(part.elements() * element_bytes);
     bool is_read = false;
     for (std::size_t i = 0; i < targets.size(); ++i) {
       const auto common = intersect(part, job_.plan.extents[targets[i].extent].box);
@@ -73,7 +73,7 @@ void TensorStream::write(const TensorLayout& layout, std::span<const Target> tar
     files_.use(targets[i].file)
         .write_at(targets[i].table_offset, std::as_bytes(writers[i].table()));
     unnoted_.emplace(targets[i].extent, writers[i].result());
-    unnoted_bytes_ += static_cast<std::int64_t>(job_.bytes_of(targets[i].extent));
+    unnoted_bytes_ += job_.bytes_of(targets[i].extent);
   }
   if (unnoted_bytes_ >= unnoted_parts * part_bytes_) {
     note_written();
@@ -86,9 +86,8 @@ void TensorStream::append(ExtentWriter& writer, const std::string& file, const B
   OutputFile& output = files_.use(file);
   runs_.clear();
   for_each_run(part, common, common, [&](const Run& run) {
-    const std::span<const std::byte> bytes(
-        part_.data() + static_cast<std::size_t>(run.source_element) * element_bytes,
-        static_cast<std::size_t>(run.elements) * element_bytes);
+    const std::span<const std::byte> bytes(part_.data() + run.source_element * element_bytes,
+                                           run.elements * element_bytes);
     if (bytes.size() >= chunk_bytes) {
       writer.append(output, runs_);
       runs_.clear();

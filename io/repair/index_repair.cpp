@@ -26,7 +26,7 @@ class PayloadReading {
   PayloadReading(const DamagedStep& step, const RepairOptions& options)
       : step_(step), options_(options) {
     for (const std::string& name : step.payloads) {
-      total_bytes_ += static_cast<std::int64_t>(open(name).size_bytes());
+      total_bytes_ += open(name).size_bytes();
     }
     total_bytes_ *= step.manifest ? 2 : 1;
   }

@@ -101,7 +101,7 @@ struct BackgroundSaver::Impl {
 
 std::size_t BackgroundSaver::staging_bytes(std::span<const TensorLayout> tensors,
                                            const PlanOptions& plan, int rank, int ranks) {
-  return static_cast<std::size_t>(plan_save(tensors, ranks, plan).bytes_of_rank[rank]);
+  return plan_save(tensors, ranks, plan).bytes_of_rank[rank];
 }
 
 BackgroundSaver::BackgroundSaver(const CheckpointStore& store,

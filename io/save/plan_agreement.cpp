@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -87,9 +88,8 @@ std::size_t first_difference(const std::vector<std::string>& facts,
 /// "ranks 0, 1, 2, 3, ... (1024 in all)"
 std::string ranks_text(const std::vector<std::size_t>& ranks) {
   constexpr std::size_t shown = 8;
-  const auto end = ranks.begin() + static_cast<std::ptrdiff_t>(std::min(ranks.size(), shown));
-  return fmt::format("{} {}{}", ranks.size() == 1 ? "rank" : "ranks",
-                     fmt::join(ranks.begin(), end, ", "),
+  const auto named = std::span(ranks).first(std::min(ranks.size(), shown));
+  return fmt::format("{} {}{}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(named, ", "),
                      ranks.size() > shown ? fmt::format(", ... ({} in all)", ranks.size()) : "");
 }
 

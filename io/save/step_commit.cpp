@@ -126,17 +126,15 @@ void tidy(const std::filesystem::path& directory, std::int64_t step, const Commi
 bool make_way(const CheckpointStore& store, std::int64_t step, comm::Communicator& communicator) {
   const std::filesystem::path folder = store.directory() / step_folder_name(step);
   std::uint64_t looked_at = 0;
-  bool exists = false;
+  std::int64_t exists = 0;
   const Inspection found = inspect_for_all(
       [&] {
         looked_at = number_of(folder);
-        exists = kind_of(folder) != EntryKind::missing;
-        return exists ? inspect(folder) : no_checkpoint("missing");
+        exists = kind_of(folder) != EntryKind::missing ? 1 : 0;
+        return exists != 0 ? inspect(folder) : no_checkpoint("missing");
       },
       communicator);
-  exists =
-      comm::all_reduce_scalar(communicator, std::int64_t{exists ? 1 : 0}, comm::ReduceOp::max) != 0;
-  if (!exists) {
+  if (comm::all_reduce_scalar(communicator, exists, comm::ReduceOp::max) == 0) {
     return false;
   }
   std::vector<std::string> damage;

@@ -53,9 +53,7 @@ class StepSave {
 
   std::int64_t step() const noexcept { return share_.job().step; }
   std::filesystem::path folder() const;  ///< of the committed step
-  std::int64_t payload_bytes() const {
-    return static_cast<std::int64_t>(share_.job().payload_bytes());
-  }
+  std::int64_t payload_bytes() const { return share_.job().payload_bytes(); }
 
  private:
   const CheckpointStore& store_;

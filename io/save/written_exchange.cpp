@@ -114,8 +114,8 @@ class Exchange {
     }
     std::vector<std::int64_t> recv_counts(ranks(), 0);
     for (std::size_t file = 0; communicator_.rank() == 0 && file < job_.files.size(); ++file) {
-      recv_counts[division_.leader_of_file[file]] += static_cast<std::int64_t>(
-          words_per_file + job_.files[file].extents.size() * words_per_place);
+      recv_counts[division_.leader_of_file[file]] +=
+          words_per_file + job_.files[file].extents.size() * words_per_place;
     }
     const std::vector<Words> received = exchange(send, recv_counts, communicator_);
     std::vector<std::span<const std::uint64_t>> rest(received.begin(), received.end());
@@ -128,7 +128,7 @@ class Exchange {
   }
 
  private:
-  std::size_t ranks() const { return static_cast<std::size_t>(communicator_.size()); }
+  std::size_t ranks() const { return communicator_.size(); }
 
   /// In one order, on all processes.
   template <class Visit>

@@ -87,7 +87,7 @@ std::vector<std::int64_t> steps_to_remove(std::span<const KnownStep> steps,
     }
   }
   std::vector<KnownStep> rated = rated_steps(steps);
-  rated.resize(std::min(rated.size(), static_cast<std::size_t>(std::max(retention.keep_best, 0))));
+  rated.resize(std::min<std::size_t>(rated.size(), std::max(retention.keep_best, 0)));
   for (const KnownStep& best : rated) {
     kept.insert(best.step);
   }

@@ -21,6 +21,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <sstream>
+#include <tuple>
 
 namespace fourfold::io {
 namespace {
@@ -95,7 +96,7 @@ TemporaryStep::~TemporaryStep() {
     return;
   }
   if (!kept_path_.empty()) {  // where it is not, the lease's end brings it there
-    static_cast<void>(::rename(path_.c_str(), kept_path_.c_str()));
+    std::ignore = ::rename(path_.c_str(), kept_path_.c_str());
     return;
   }
   if (const Defect defect = remove_tree(path_)) {

@@ -26,7 +26,7 @@ class ZeroShift {
       }
     }
   }
-  std::uint32_t operator()(std::uint32_t state) const {
+  std::uint64_t operator()(std::uint64_t state) const {
     return table_[0][state & 0xffU] ^ table_[1][(state >> 8) & 0xffU] ^
            table_[2][(state >> 16) & 0xffU] ^ table_[3][state >> 24];
   }
@@ -43,7 +43,7 @@ std::uint64_t word_at(const std::byte* data) {
 
 /// The instruction takes three cycles and can start every cycle, so three streams run at once.
 template <std::size_t StreamBytes>
-__attribute__((target("sse4.2"))) std::uint32_t update_three_streams(std::uint32_t state,
+__attribute__((target("sse4.2"))) std::uint64_t update_three_streams(std::uint64_t state,
                                                                      const std::byte*& data,
                                                                      std::size_t& count) {
   static const ZeroShift one_stream(StreamBytes);
@@ -57,8 +57,7 @@ __attribute__((target("sse4.2"))) std::uint32_t update_three_streams(std::uint32
       b = _mm_crc32_u64(b, word_at(data + StreamBytes + i));
       c = _mm_crc32_u64(c, word_at(data + 2 * StreamBytes + i));
     }
-    state = two_streams(static_cast<std::uint32_t>(a)) ^ one_stream(static_cast<std::uint32_t>(b)) ^
-            static_cast<std::uint32_t>(c);
+    state = two_streams(a) ^ one_stream(b) ^ c;
     data += 3 * StreamBytes;
     count -= 3 * StreamBytes;
   }
@@ -82,8 +81,8 @@ class Folding {
 
   /// Folds what is there in whole blocks. @param state  of what came before
   /// @pre count >= block_bytes
-  __attribute__((target("avx512f,vpclmulqdq,sse4.2"))) std::uint32_t whole_blocks(
-      std::uint32_t state, const std::byte*& data, std::size_t& count) const {
+  __attribute__((target("avx512f,vpclmulqdq,sse4.2"))) std::uint64_t whole_blocks(
+      std::uint64_t state, const std::byte*& data, std::size_t& count) const {
     const std::size_t blocks = count / block_bytes;
     Sums sums = begin(state, data);
     for (std::size_t block = 1; block < blocks; ++block) {
@@ -96,8 +95,8 @@ class Folding {
 
   /// Folds the begin of each round while the instruction, for which a core has another unit, takes
   /// the end as three streams.
-  __attribute__((target("avx512f,vpclmulqdq,sse4.2"))) std::uint32_t whole_rounds(
-      std::uint32_t state, const std::byte*& data_left, std::size_t& count) const {
+  __attribute__((target("avx512f,vpclmulqdq,sse4.2"))) std::uint64_t whole_rounds(
+      std::uint64_t state, const std::byte*& data_left, std::size_t& count) const {
     static const ZeroShift one_stream(stream_bytes);
     static const ZeroShift two_streams(2 * stream_bytes);
     static const ZeroShift three_streams(3 * stream_bytes);
@@ -119,8 +118,7 @@ class Folding {
           c = _mm_crc32_u64(c, word_at(words + 2 * stream_bytes + i));
         }
       }
-      state = three_streams(remainder(sums)) ^ two_streams(static_cast<std::uint32_t>(a)) ^
-              one_stream(static_cast<std::uint32_t>(b)) ^ static_cast<std::uint32_t>(c);
+      state = three_streams(remainder(sums)) ^ two_streams(a) ^ one_stream(b) ^ c;
       data += round_bytes;
     }
     data_left = data;
@@ -139,13 +137,13 @@ class Folding {
     __m512i words[4];
   };
 
-  __attribute__((target("avx512f"))) static Sums begin(std::uint32_t state, const std::byte* data) {
+  __attribute__((target("avx512f"))) static Sums begin(std::uint64_t state, const std::byte* data) {
     Sums sums;
     for (std::size_t k = 0; k < 4; ++k) {
       sums.words[k] = _mm512_loadu_si512(data + 64 * k);
     }
-    sums.words[0] = _mm512_xor_si512(
-        sums.words[0], _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int>(state))));
+    sums.words[0] =
+        _mm512_xor_si512(sums.words[0], _mm512_zextsi128_si512(_mm_cvtsi64_si128(state)));
     return sums;
   }
 
@@ -158,7 +156,7 @@ class Folding {
     }
   }
 
-  __attribute__((target("avx512f,sse4.2"))) static std::uint32_t remainder(const Sums& sums) {
+  __attribute__((target("avx512f,sse4.2"))) static std::uint64_t remainder(const Sums& sums) {
     std::uint64_t rest = 0;
     for (const __m512i& sum : sums.words) {
       std::array<std::uint64_t, 8> words;
@@ -167,7 +165,7 @@ class Folding {
         rest = _mm_crc32_u64(rest, word);
       }
     }
-    return static_cast<std::uint32_t>(rest);
+    return rest;
   }
 
   /// x^bits mod P as such a word.
@@ -181,22 +179,24 @@ class Folding {
   std::array<std::uint64_t, 8> factors_{};
 };
 
-}  // namespace
-
-__attribute__((target("sse4.2"))) std::uint32_t crc32c_by_instruction(std::uint32_t state,
-                                                                      const std::byte* data,
-                                                                      std::size_t count) {
+__attribute__((target("sse4.2"))) std::uint32_t update(std::uint64_t state, const std::byte* data,
+                                                       std::size_t count) {
   state = update_three_streams<4096>(state, data, count);
   state = update_three_streams<256>(state, data, count);
-  std::uint64_t wide = state;
   for (; count >= 8; data += 8, count -= 8) {
-    wide = _mm_crc32_u64(wide, word_at(data));
+    state = _mm_crc32_u64(state, word_at(data));
   }
-  state = static_cast<std::uint32_t>(wide);
+  auto crc = static_cast<std::uint32_t>(state);
   for (; count != 0; ++data, --count) {
-    state = _mm_crc32_u8(state, static_cast<unsigned char>(*data));
+    crc = _mm_crc32_u8(crc, std::to_integer<unsigned char>(*data));
   }
-  return state;
+  return crc;
+}
+
+}  // namespace
+
+std::uint32_t crc32c_by_instruction(std::uint32_t state, const std::byte* data, std::size_t count) {
+  return update(state, data, count);
 }
 
 bool can_fold_crc32c() {
@@ -205,11 +205,11 @@ bool can_fold_crc32c() {
 
 std::uint32_t crc32c_by_folding(std::uint32_t state, const std::byte* data, std::size_t count) {
   static const Folding fold;
-  state = fold.whole_rounds(state, data, count);
+  std::uint64_t folded = fold.whole_rounds(state, data, count);
   if (count >= Folding::block_bytes) {
-    state = fold.whole_blocks(state, data, count);
+    folded = fold.whole_blocks(folded, data, count);
   }
-  return crc32c_by_instruction(state, data, count);
+  return update(folded, data, count);
 }
 
 }  // namespace fourfold::io

@@ -9,7 +9,7 @@
 
 namespace fourfold::io {
 
-/// Both take the register as it is inside (not inverted) and give what it is behind `count` bytes.
+/// Both take the register as it is inside (not inverted) and give what it is after `count` bytes.
 
 /// @pre the processor has SSE 4.2
 std::uint32_t crc32c_by_instruction(std::uint32_t state, const std::byte* data, std::size_t count);

@@ -45,7 +45,7 @@ Digest digest_of_block(const std::byte* data, std::size_t count, const std::uint
   for (std::size_t k = 0; k < count; ++k) {
     Word bits;
     std::memcpy(&bits, data + k * sizeof(Word), sizeof(Word));
-    const std::uint64_t value = static_cast<std::uint64_t>(bits) + 1;
+    const std::uint64_t value = std::uint64_t{1} + bits;
     low += low_weight[k] * value;
     high += high_weight[k] * value;
   }
@@ -168,9 +168,8 @@ Digest digest_of_box(const Shape& shape, const Box& box, ConstTensorView data) {
   const auto* bytes = static_cast<const std::byte*>(data.data());
   Digest digest;
   for_each_run(box, Box::whole(shape), box, [&](const Run& run) {
-    add_run(digest, static_cast<std::uint64_t>(run.target_element),
-            static_cast<std::uint64_t>(run.elements),
-            bytes + static_cast<std::size_t>(run.source_element) * element_bytes, element_bytes);
+    add_run(digest, run.target_element, run.elements, bytes + run.source_element * element_bytes,
+            element_bytes);
   });
   return digest;
 }
@@ -200,10 +199,10 @@ bool sum_holds(std::string_view text) {
 
 Digest digest_of_bytes(DType dtype, const Shape& shape, const Box& box, std::uint64_t begin,
                        std::span<const std::byte> bytes) {
-  const std::size_t element_bytes = size_in_bytes(dtype);
+  const std::int64_t element_bytes = size_in_bytes(dtype);
   FOURFOLD_EXPECT(begin % element_bytes == 0 && bytes.size() % element_bytes == 0);
-  const Range range{static_cast<std::int64_t>(begin / element_bytes),
-                    static_cast<std::int64_t>(bytes.size() / element_bytes)};
+  const std::int64_t first_byte = begin;
+  const Range range{first_byte / element_bytes, std::ssize(bytes) / element_bytes};
   Digest digest;
   const std::byte* data = bytes.data();
   for (Box part : boxes_of_flat_range(box.extent, range)) {

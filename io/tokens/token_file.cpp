@@ -191,15 +191,14 @@ void TokenFile::open_megatron(const std::filesystem::path& index_path) {
   }
   sequences_ = sequences;
   boundaries_ = boundaries;
-  const std::size_t bytes = tokens_file_.bytes().size();
-  const std::size_t token_bytes = size_bytes(type_);
+  const std::int64_t bytes = std::ssize(tokens_file_.bytes());
+  const std::int64_t token_bytes = size_bytes(type_);
   if (bytes % token_bytes != 0) {
     corrupt(tokens_file_, bytes,
             format_message("ends inside a token of {} bytes ({})", token_bytes, name(type_)));
   }
   tokens_ = bytes / token_bytes;
-  const std::int64_t indexed =
-      pointer(sequences_ - 1) / static_cast<std::int64_t>(token_bytes) + length(sequences_ - 1);
+  const std::int64_t indexed = pointer(sequences_ - 1) / token_bytes + length(sequences_ - 1);
   if (pointer(0) != 0 || indexed != tokens_) {
     corrupt(
         tokens_file_, bytes,
@@ -242,7 +241,7 @@ void TokenFile::open_llmc() {
   tokens_ = load<std::int32_t>(tokens_file_, 8);
   first_token_offset_ = llmc_header_bytes;
   const std::size_t payload_bytes = bytes - llmc_header_bytes;
-  if (tokens_ <= 0 || payload_bytes != static_cast<std::size_t>(tokens_) * size_bytes(type_)) {
+  if (tokens_ <= 0 || payload_bytes != tokens_ * size_bytes(type_)) {
     corrupt(tokens_file_, 8,
             format_message("announces {} tokens of {} bytes, but {} bytes follow the header",
                            tokens_, size_bytes(type_), payload_bytes));

@@ -5,6 +5,8 @@
 #include <fourfold/base/message.hpp>
 #include <fourfold/io/token_file.hpp>
 
+#include <utility>
+
 namespace fourfold::io {
 
 using detail::corrupt;
@@ -85,8 +87,8 @@ std::optional<std::int64_t> TokenFile::documents() const noexcept {
 void TokenFile::read(std::int64_t first, std::span<std::int32_t> out, std::int64_t vocab) const {
   FOURFOLD_EXPECT(first >= 0 && first <= tokens_ && std::ssize(out) <= tokens_ - first);
   FOURFOLD_EXPECT(vocab >= 0 && vocab <= std::int64_t{1} << 31);
-  const std::byte* from = tokens_file_.bytes().data() + first_token_offset_ +
-                          static_cast<std::size_t>(first) * size_bytes(type_);
+  const std::byte* from =
+      tokens_file_.bytes().data() + first_token_offset_ + first * size_bytes(type_);
   const bool good =
       with_type(type_, [&](auto token) { return copy_checked<decltype(token)>(from, out, vocab); });
   if (good) {
@@ -95,14 +97,13 @@ void TokenFile::read(std::int64_t first, std::span<std::int32_t> out, std::int64
   with_type(type_, [&](auto token) {
     for (std::int64_t i = first;; ++i, from += sizeof(token)) {
       std::memcpy(&token, from, sizeof(token));
-      if (static_cast<std::int64_t>(token) < 0 || static_cast<std::int64_t>(token) >= vocab) {
+      if (std::cmp_less(token, 0) || std::cmp_greater_equal(token, vocab)) {
         throw UserError(
             ExitCode::data_corrupt,
             format_message(
                 "{}: token {} (byte {}) is {}, outside the vocabulary [0, {}); the file was "
                 "made with another tokenizer, or the vocabulary is set too small",
-                path().string(), i, static_cast<std::size_t>(from - tokens_file_.bytes().data()),
-                token, vocab));
+                path().string(), i, from - tokens_file_.bytes().data(), token, vocab));
       }
     }
   });
@@ -110,7 +111,7 @@ void TokenFile::read(std::int64_t first, std::span<std::int32_t> out, std::int64
 
 std::int64_t TokenFile::length(std::int64_t sequence) const {
   FOURFOLD_EXPECT(sequence >= 0 && sequence < sequences_);
-  const std::size_t offset = megatron_header_bytes + static_cast<std::size_t>(sequence) * 4;
+  const std::size_t offset = megatron_header_bytes + sequence * 4;
   const auto value = load<std::int32_t>(index_file_, offset);
   if (value < 0 || value > tokens_) {
     corrupt(index_file_, offset,
@@ -122,8 +123,7 @@ std::int64_t TokenFile::length(std::int64_t sequence) const {
 
 std::int64_t TokenFile::pointer(std::int64_t sequence) const {
   FOURFOLD_EXPECT(sequence >= 0 && sequence < sequences_);
-  const std::size_t offset = megatron_header_bytes + static_cast<std::size_t>(sequences_) * 4 +
-                             static_cast<std::size_t>(sequence) * 8;
+  const std::size_t offset = megatron_header_bytes + sequences_ * 4 + sequence * 8;
   const auto value = load<std::int64_t>(index_file_, offset);
   const std::int64_t token_bytes = size_bytes(type_);
   if (value < 0 || value % token_bytes != 0 || value / token_bytes > tokens_) {
@@ -136,8 +136,7 @@ std::int64_t TokenFile::pointer(std::int64_t sequence) const {
 
 std::int64_t TokenFile::boundary(std::int64_t document) const {
   FOURFOLD_EXPECT(document >= 0 && document < boundaries_);
-  const std::size_t offset = megatron_header_bytes + static_cast<std::size_t>(sequences_) * 12 +
-                             static_cast<std::size_t>(document) * 8;
+  const std::size_t offset = megatron_header_bytes + sequences_ * 12 + document * 8;
   const auto value = load<std::int64_t>(index_file_, offset);
   if (value < 0 || value > sequences_) {
     corrupt(index_file_, offset,
@@ -152,8 +151,7 @@ Range TokenFile::document(std::int64_t document) const {
   const std::int64_t end = boundary(document + 1);
   if (end < begin) {
     corrupt(
-        index_file_,
-        megatron_header_bytes + static_cast<std::size_t>(sequences_ * 12 + document * 8),
+        index_file_, megatron_header_bytes + sequences_ * 12 + document * 8,
         format_message("document {} runs backwards, from sequence {} to {}", document, begin, end));
   }
   const std::int64_t token_bytes = size_bytes(type_);
@@ -162,8 +160,7 @@ Range TokenFile::document(std::int64_t document) const {
   };
   const Range range{position(begin), position(end) - position(begin)};
   if (range.count < 0) {
-    corrupt(index_file_,
-            megatron_header_bytes + static_cast<std::size_t>(sequences_ * 4 + begin * 8),
+    corrupt(index_file_, megatron_header_bytes + sequences_ * 4 + begin * 8,
             format_message("document {} runs backwards in the .bin", document));
   }
   return range;
@@ -177,8 +174,7 @@ void TokenFile::verify_index() const {
   std::int64_t next = 0;
   for (std::int64_t sequence = 0; sequence < sequences_; ++sequence) {
     if (pointer(sequence) != next) {
-      corrupt(index_file_,
-              megatron_header_bytes + static_cast<std::size_t>(sequences_ * 4 + sequence * 8),
+      corrupt(index_file_, megatron_header_bytes + sequences_ * 4 + sequence * 8,
               format_message("sequence {} starts at byte {} where the one before ends at {}",
                              sequence, pointer(sequence), next));
     }
@@ -191,8 +187,8 @@ void TokenFile::verify_index() const {
 
 void TokenFile::will_need(Range range) const noexcept {
   const std::size_t token_bytes = size_bytes(type_);
-  tokens_file_.will_need(first_token_offset_ + static_cast<std::size_t>(range.begin) * token_bytes,
-                         static_cast<std::size_t>(range.count) * token_bytes);
+  tokens_file_.will_need(first_token_offset_ + range.begin * token_bytes,
+                         range.count * token_bytes);
 }
 
 }  // namespace fourfold::io

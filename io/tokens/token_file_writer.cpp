@@ -85,7 +85,7 @@ void TokenFileWriter::finish() {
   std::int64_t pointer = 0;
   for (const std::int32_t length : lengths_) {
     index.put(pointer);
-    pointer += length * static_cast<std::int64_t>(size_bytes(type_));
+    pointer += length * size_bytes(type_);
   }
   for (std::int64_t boundary = 0; boundary <= documents(); ++boundary) {
     index.put(boundary);

@@ -43,7 +43,7 @@ class MappedFile {
 
  private:
   std::filesystem::path path_;
-  const std::byte* data_ = nullptr;
+  std::byte* data_ = nullptr;  ///< never written through
   std::size_t size_bytes_ = 0;
 };
 

@@ -51,11 +51,11 @@ class TensorState {
   }
 
  private:
-  constexpr std::size_t age() const noexcept {
+  constexpr std::ptrdiff_t age() const noexcept {
     constexpr std::array<std::string_view, 7> first{"weight",        "master",   "exp_avg",
                                                     "exp_avg_sq",    "momentum", "error_feedback",
                                                     "outer_momentum"};
-    return static_cast<std::size_t>(std::ranges::find(first, name()) - first.begin());
+    return std::ranges::find(first, name()) - first.begin();
   }
 
   std::array<char, most_characters + 1> text_{};

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <iterator>
 #include <span>
 #include <string>
 #include <vector>
@@ -34,7 +35,7 @@ class TokenFileWriter {
   void add_document(std::span<const std::int32_t> tokens);
 
   std::int64_t tokens() const noexcept { return tokens_; }
-  std::int64_t documents() const noexcept { return static_cast<std::int64_t>(lengths_.size()); }
+  std::int64_t documents() const noexcept { return std::ssize(lengths_); }
 
   /// Writes the index and brings both files to the disk: from here on nothing needs room.
   void finish();
