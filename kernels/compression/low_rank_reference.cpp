@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vectors/element.hpp"
 
-#include <fourfold/kernels/gradient_codec.hpp>
+#include <fourfold/kernels/compression.hpp>
 
 #include <algorithm>
 #include <cmath>

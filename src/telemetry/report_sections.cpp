@@ -4,7 +4,7 @@
 
 #include "svg_chart.hpp"
 
-#include <fourfold/base/rank_identity.hpp>
+#include <fourfold/base/process_identity.hpp>
 #include <fourfold/base/text.hpp>
 #include <fourfold/telemetry/human_text.hpp>
 

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/enum_name.hpp>
 #include <fourfold/comm/algorithm.hpp>
 
 #include <algorithm>
@@ -20,7 +21,7 @@ std::span<const Algorithm> all_algorithms() noexcept {
 std::string_view name(Algorithm algorithm) noexcept {
   constexpr std::array<std::string_view, algorithms.size()> names{"auto", "direct", "shared",
                                                                   "ring", "tree"};
-  return names[static_cast<std::size_t>(algorithm)];
+  return name_in(names, algorithm);
 }
 
 std::optional<Algorithm> algorithm_from_name(std::string_view text) noexcept {

@@ -17,12 +17,11 @@ std::vector<int> members_of_color(Communicator& communicator, int color, int key
   communicator.host().all_gather({own, {2}}, {all.data(), {std::ssize(all)}}, counts, {}).wait({});
   std::vector<int> members;
   for (int rank = 0; rank < communicator.size(); ++rank) {
-    if (all[2 * static_cast<std::size_t>(rank)] == color) {
+    if (all[2 * rank] == color) {
       members.push_back(rank);
     }
   }
-  std::ranges::stable_sort(
-      members, {}, [&all](int rank) { return all[2 * static_cast<std::size_t>(rank) + 1]; });
+  std::ranges::stable_sort(members, {}, [&all](int rank) { return all[2 * rank + 1]; });
   return members;
 }
 

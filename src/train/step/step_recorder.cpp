@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/enum_name.hpp>
 #include <fourfold/train/step_recorder.hpp>
 
 #include <algorithm>
@@ -11,7 +12,7 @@ namespace fourfold::train {
 std::string_view name(StepPart part) noexcept {
   constexpr std::array<std::string_view, step_part_count> names{
       "load batch", "forward and backward", "reduce gradients", "clip and update"};
-  return names[static_cast<std::size_t>(part)];
+  return name_in(names, part);
 }
 
 std::vector<schedule::TimelineSpan> StepRecorder::take_spans(int rank,

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/clock.hpp>
-#include <fourfold/base/enum_name.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/comm/clock_offset.hpp>
@@ -116,23 +115,6 @@ void StepTracer::write(std::int64_t step, const schedule::Timeline& measured,
   for (const std::string& line : schedule::collective_lines(measured)) {
     log::info(format_message("traced step {}: {}", step, line));
   }
-}
-
-std::string_view name(StepPart part) noexcept {
-  constexpr std::array<std::string_view, step_part_count> names{
-      "load batch", "forward and backward", "reduce gradients", "clip and update"};
-  return name_in(names, part);
-}
-
-std::vector<schedule::TimelineSpan> StepRecorder::take_spans(int rank,
-                                                             const device::StreamClock& clock) {
-  std::vector<schedule::TimelineSpan> spans;
-  for (std::size_t part = 0; part < step_part_count; ++part) {
-    spans.push_back({rank, std::string(name(static_cast<StepPart>(part))),
-                     clock.time_s(marks_[part]), clock.time_s(marks_[part + 1])});
-  }
-  std::ranges::move(collectives_.take_spans(rank, clock), std::back_inserter(spans));
-  return spans;
 }
 
 }  // namespace fourfold::train

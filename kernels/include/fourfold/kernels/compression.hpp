@@ -68,8 +68,8 @@ void replace_zero_rows(ConstTensorView other_RM, TensorView x_RM, device::Stream
 
 }  // namespace fourfold::kernels
 
-// Plain, serial bodies of gradient_codec.hpp, those of matrices in double: same contracts. Tests
-// compare the fast bodies with them; not for use in a run.
+// The references of all these: plain, serial, obviously right, low-rank products in double; same
+// contracts. Tests compare the fast kernels with them; not for use in a run.
 namespace fourfold::kernels::reference {
 
 void encode(GradientCodec codec, ConstTensorView gradient, ConstTensorView error, float error_scale,

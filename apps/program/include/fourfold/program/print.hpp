@@ -12,15 +12,6 @@
 
 #include <string_view>
 
-namespace fourfold {
-
-/// fmt shows an exit code as its number.
-constexpr int format_as(ExitCode code) noexcept {
-  return static_cast<int>(code);
-}
-
-}  // namespace fourfold
-
 namespace fourfold::program {
 
 /// Writes lines, or JSON or TOML, with each character that a terminal obeys shown as an escape

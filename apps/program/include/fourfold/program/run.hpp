@@ -21,7 +21,7 @@ using OnFailure = std::function<void(ExitCode code, const std::string& message)>
 /// - out of memory: config, since a smaller run is the remedy;
 /// - everything else, broken contracts among it: internal, with the request to report it.
 ///
-/// With several ranks (fourfold/base/rank_identity.hpp) an error of one ends them all, so that
+/// With several ranks (fourfold/base/process_identity.hpp) an error of one ends them all, so that
 /// nobody waits for a rank that is gone. Rank 0 speaks at once; another rank first waits a moment
 /// that grows with its rank: when all fail for the same reason rank 0's message is the only one,
 /// and a rank that fails alone is still heard, with "[rank r of N on host]" in front. Of ranks that
