@@ -63,8 +63,8 @@ void print_checkpoint(const io::Checkpoint& checkpoint, bool tensors) {
   program::print("step      {}, saved on mesh {}\n", checkpoint.step(), checkpoint.mesh().str());
   program::print("identity  {}\n", checkpoint.identity());
   program::print("tensors   {}: {}\n", checkpoint.tensors().size(), states_text(checkpoint));
-  const std::vector<io::StoredFile> files = io::files_of(checkpoint);
-  std::int64_t largest = 0;
+  const auto files = io::files_of(checkpoint);
+  std::uint64_t largest = 0;
   for (const io::StoredFile& file : files) {
     largest = std::max(largest, file.bytes);
   }

@@ -96,7 +96,7 @@ void refuse_existing(const std::string& file) {
 void merge_into(const Request& request, const io::Checkpoint& checkpoint,
                 program::Progress& progress, comm::Communicator& self) {
   const std::vector<io::StoredTensor> tensors = shown_tensors(checkpoint);
-  std::vector<io::ArrayDescription> arrays;
+  std::vector<io::ArrayToWrite> arrays;
   for (const io::StoredTensor& tensor : tensors) {
     arrays.push_back({path_of(tensor), tensor.dtype, shown_shape(tensor)});
   }

@@ -58,13 +58,9 @@ void probe(DirectoryFacts& facts, int nodes, double seconds) {
     facts.bytes = probe.bytes;
     facts.write_s = probe.write_s;
     facts.read_s = probe.read_s;
-    const io::DirectoryRoom room = io::room_of(facts.probed);
-    if (room.free_bytes) {
-      facts.free_bytes = *room.free_bytes;
-    }
-    if (room.free_files) {
-      facts.free_files = *room.free_files;
-    }
+    const io::Room room = io::room_of(facts.probed);
+    facts.free_bytes = room.bytes ? static_cast<std::int64_t>(*room.bytes) : -1;
+    facts.free_files = room.files ? static_cast<std::int64_t>(*room.files) : -1;
   });
 }
 

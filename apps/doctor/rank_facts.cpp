@@ -86,8 +86,8 @@ RankFacts own_facts(const std::function<const char*(const char* name)>& environm
   facts.address_bytes = limit_of(RLIMIT_AS);
   std::error_code ignored;
   facts.has_shm = std::filesystem::is_directory("/dev/shm", ignored);
-  if (const auto free = io::room_of("/dev/shm").free_bytes; facts.has_shm && free) {
-    facts.shm_free_bytes = *free;
+  if (const auto free = io::room_of("/dev/shm").bytes; facts.has_shm && free) {
+    facts.shm_free_bytes = static_cast<std::int64_t>(*free);
   }
   facts.has_rdma = std::filesystem::exists("/dev/infiniband", ignored);
   facts.version = build_name();

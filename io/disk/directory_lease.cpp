@@ -12,7 +12,6 @@
 #include <fourfold/io/directory_lease.hpp>
 #include <fourfold/io/made_folders.hpp>
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -41,16 +40,6 @@ struct ForgottenName {
   ~ForgottenName() { ::unlink(path.c_str()); }
   const fs::path& path;
 };
-
-using FolderId = std::pair<dev_t, ino_t>;
-
-/// Of the folder that has this name now; nothing: none has.
-std::optional<FolderId> id_of(const fs::path& folder) {
-  struct stat found {};
-  return ::stat(folder.empty() ? "." : folder.c_str(), &found) == 0 && S_ISDIR(found.st_mode)
-             ? std::optional(FolderId(found.st_dev, found.st_ino))
-             : std::nullopt;
-}
 
 }  // namespace
 

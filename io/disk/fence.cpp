@@ -11,12 +11,8 @@
 
 namespace fourfold::io {
 
-struct FencedPlace::Impl {
-  WorkFolder folder;
-};
-
 FencedPlace::FencedPlace(const std::filesystem::path& directory, std::string_view lease_name)
-    : impl_(new Impl{WorkFolder(directory, lease_name, random_word())}) {}
+    : folder_(std::make_unique<WorkFolder>(directory, lease_name, random_word())) {}
 
 FencedPlace::~FencedPlace() = default;
 

@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <map>
@@ -26,22 +25,18 @@ namespace {
 constexpr std::size_t looked_at = 4096;
 
 /// The beginning of a regular file; nothing when it cannot be read.
-struct Beginning {
-  bool is_read = false;
-  std::string text;
-};
-
-Beginning beginning_of(const std::filesystem::path& path, Links links) {
+std::optional<std::string> beginning_of(const std::filesystem::path& path, Links links) {
   const RegularFile file = open_regular_file(path, O_RDONLY, links);
-  Beginning beginning;
   if (!file.descriptor) {
-    return beginning;
+    return std::nullopt;
   }
-  beginning.text.resize(looked_at);
-  const ssize_t got = ::pread(file.descriptor.get(), beginning.text.data(), looked_at, 0);
-  beginning.is_read = got >= 0;
-  beginning.text.resize(std::max<ssize_t>(got, 0));
-  return beginning;
+  std::string text(looked_at, '\0');
+  const ssize_t got = ::pread(file.descriptor.get(), text.data(), looked_at, 0);
+  if (got < 0) {
+    return std::nullopt;
+  }
+  text.resize(got);
+  return text;
 }
 
 /// As one of ours, and by nobody changed.
@@ -74,18 +69,18 @@ bool begins_as(std::string_view text, const OwnFile& own) {
 }
 
 bool is_own_file(const std::filesystem::path& path, const OwnFile& own) {
-  return begins_as(beginning_of(path, Links::follow).text, own);
+  return begins_as(beginning_of(path, Links::follow).value_or(""), own);
 }
 
 void refuse_foreign_file(const std::filesystem::path& path, const OwnFile& own, Links links) {
   if (!is_there(path)) {
     return;
   }
-  const Beginning beginning = beginning_of(path, links);
-  if (beginning.is_read && (beginning.text.empty() || is_ours(path, beginning.text, own))) {
+  const auto beginning = beginning_of(path, links);
+  if (beginning && (beginning->empty() || is_ours(path, *beginning, own))) {
     return;
   }
-  if (beginning.is_read && begins_as(beginning.text, own)) {
+  if (beginning && begins_as(*beginning, own)) {
     throw UserError(ExitCode::config,
                     format_message("{}: was changed since `{}` made it, and would be replaced; "
                                    "choose another name, or move it away",

@@ -27,18 +27,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A directory, however its path is written.
-using Place = std::pair<dev_t, ino_t>;
-
-std::optional<Place> place_of(const fs::path& directory) {
-  struct stat status {};
-  return ::stat(directory.empty() ? "." : directory.c_str(), &status) == 0
-             ? std::optional(Place{status.st_dev, status.st_ino})
-             : std::nullopt;
-}
-
 struct Held {
-  Place place;
+  FolderId place;
   fs::path folder;
   bool has_fenced = false;
 };
@@ -50,7 +40,7 @@ Held* held_in(const fs::path& directory) {
   if (held.empty()) {
     return nullptr;
   }
-  const auto place = place_of(directory);
+  const auto place = id_of(directory);
   const auto found =
       std::find_if(held.rbegin(), held.rend(), [&](const Held& one) { return place == one.place; });
   return found == held.rend() ? nullptr : &*found;
@@ -62,13 +52,20 @@ std::string prefix_of(std::string_view lease_name) {
 
 }  // namespace
 
+std::optional<FolderId> id_of(const fs::path& folder) {
+  struct stat found {};
+  return ::stat(folder.empty() ? "." : folder.c_str(), &found) == 0 && S_ISDIR(found.st_mode)
+             ? std::optional(FolderId(found.st_dev, found.st_ino))
+             : std::nullopt;
+}
+
 WorkFolder::WorkFolder(fs::path directory, std::string_view lease_name, std::string_view word)
     : directory_(directory.empty() ? fs::path(".") : std::move(directory)),
       prefix_(prefix_of(lease_name)),
       given_back_prefix_(fmt::format("{}-", lease_name)),
       path_(directory_ / fmt::format("{}{}", prefix_, word)) {
   make_directory(path_);
-  if (const auto place = place_of(directory_)) {
+  if (const auto place = id_of(directory_)) {
     const std::scoped_lock lock(held_mutex);
     held.push_back({*place, path_, false});
   }

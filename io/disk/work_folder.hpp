@@ -9,14 +9,23 @@
 /// renames fail from then on, whenever they come. docs/adr/0022-fenced-leases.md
 #pragma once
 
+#include <sys/types.h>
+
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace fourfold::io {
 
 /// What begins so is on its way out, and may be removed by whoever holds the directory.
 inline constexpr std::string_view trash_prefix = ".trash-";
+
+/// A folder, however its path is written.
+using FolderId = std::pair<dev_t, ino_t>;
+/// Of the folder that has this name now, links followed; nothing: none has.
+std::optional<FolderId> id_of(const std::filesystem::path& folder);
 
 /// The folder of one holder: "<lease>.d-<word>". Local; not movable.
 class WorkFolder {

@@ -53,7 +53,7 @@ void refuse_folder_of_checkpoints(const fs::path& directory, const fs::path& che
 }
 
 /// What the ranks of a node write, and with `partner` those of the node before.
-Room room_of(const SavePlan& plan, const NodeMap& nodes, int node, bool partner) {
+Room room_for(const SavePlan& plan, const NodeMap& nodes, int node, bool partner) {
   std::uint64_t bytes = 0;
   std::uint64_t files = 3;
   const auto add = [&](int of) {
@@ -180,7 +180,7 @@ std::uint64_t FastLevel::most_node_bytes(std::span<const TensorLayout> tensors) 
   const SavePlan plan = plan_save(tensors, impl_->ranks, impl_->plan);
   std::uint64_t most = 0;
   for (int node = 0; node < nodes.nodes(); ++node) {
-    most = std::max(most, *room_of(plan, nodes, node, impl_->copies).bytes);
+    most = std::max(most, *room_for(plan, nodes, node, impl_->copies).bytes);
   }
   return most * (impl_->options.keep_last + std::uint64_t{1});
 }
@@ -307,7 +307,7 @@ void FastLevel::Impl::write(CheckpointShardWriter& share, comm::Communicator& wo
       if (kind_of(home() / step_folder_name(step)) != EntryKind::missing) {
         remove_fast_steps(home(), std::span(&step, 1));
       }
-      folder.emplace(home(), step, room_of(share.job().plan, nodes, node, copies));
+      folder.emplace(home(), step, room_for(share.job().plan, nodes, node, copies));
     }
   });
   const fs::path path = comm::broadcast_text(*own_node, folder ? folder->path().string() : "", 0);

@@ -70,25 +70,17 @@ std::uint64_t bytes_below(const std::filesystem::path& folder) {
   return bytes;
 }
 
-struct Written {
-  std::string_view word;
-  std::string_view mark;  ///< of the checkpoint directory
-};
-
-/// nullopt: not what text_of() makes.
-std::optional<Written> parse(std::string_view text) {
+/// The word in what text_of() makes, of whatever mark; empty: it has not made the text.
+std::string word_in(std::string_view text) {
   if (!text.starts_with(head) || !text.ends_with('\n')) {
-    return std::nullopt;
+    return {};
   }
   const std::string_view fields = text.substr(head.size(), text.size() - head.size() - 1);
-  const Written written{fields.substr(0, word_digits),
-                        fields.substr(std::min(fields.size(), word_digits + 1))};
-  const bool is_mark = !written.mark.empty() &&
-                       written.mark.find_first_not_of("0123456789. ") == std::string_view::npos;
-  return is_word(written.word) && fields.size() > word_digits && fields[word_digits] == ' ' &&
-                 is_mark
-             ? std::optional(written)
-             : std::nullopt;
+  const std::string_view word = fields.substr(0, word_digits);
+  const std::string_view mark = fields.substr(std::min(fields.size(), word_digits + 1));
+  const bool is_mark =
+      !mark.empty() && mark.find_first_not_of("0123456789. ") == std::string_view::npos;
+  return is_word(word) && is_mark && fields[word_digits] == ' ' ? std::string(word) : "";
 }
 
 }  // namespace
@@ -107,28 +99,28 @@ std::string read_fast_word(const std::filesystem::path& checkpoint_directory) {
                        "to do without them",
                        path.string(), *defect));
   }
-  const auto written = parse(text);
+  std::string word = word_in(text);
   if (!text.empty() && !text.starts_with(name_of_kind) && !name_of_kind.starts_with(text)) {
     throw UserError(ExitCode::config,
                     format_message("{}: is not a file that fourfold wrote (a run would write its "
                                    "own there); rename it, or choose another checkpoint.dir",
                                    path.string()));
   }
-  if (!written) {
+  if (word.empty()) {
     log::warning(
         format_message("{}: is not what a run writes there; fast steps that this run may have "
                        "left are not looked at",
                        path.string()));
     return {};
   }
-  if (written->mark != directory_mark(checkpoint_directory)) {
+  if (text != text_of(word, directory_mark(checkpoint_directory))) {
     log::warning(format_message(
         "{}: came with a copy of the checkpoints of a run; that run's fast steps are "
         "its own, and not looked at",
         path.string()));
     return {};
   }
-  return std::string(written->word);
+  return word;
 }
 
 void write_fast_word(const std::filesystem::path& checkpoint_directory, const std::string& word,

@@ -22,7 +22,7 @@ constexpr int tag = 0;
 /// One file on its way in. Takes all its bytes, whatever becomes of them.
 class Arrival {
  public:
-  Arrival(const ManifestFile& file, const std::filesystem::path& path) : file_(file), path_(path) {
+  Arrival(const StoredFile& file, const std::filesystem::path& path) : file_(file), path_(path) {
     failure_ = comm::attempt([&] { output_.emplace(OutputFile::create(path)); });
   }
   void take(std::uint64_t offset, std::span<const std::byte> bytes) {
@@ -50,7 +50,7 @@ class Arrival {
   }
 
  private:
-  const ManifestFile& file_;
+  const StoredFile& file_;
   std::filesystem::path path_;
   std::optional<OutputFile> output_;
   std::uint32_t crc_ = 0;
@@ -60,7 +60,7 @@ class Arrival {
 /// One file on its way out. What cannot be read is sent as zeros: the other side waits for it.
 class Departure {
  public:
-  Departure(const ManifestFile& file, const std::filesystem::path& path) : path_(path) {
+  Departure(const StoredFile& file, const std::filesystem::path& path) : path_(path) {
     defect_ = input_.open(path);
     if (!defect_ && input_.size_bytes() != file.bytes) {
       defect_ = "has another size than was written";
@@ -101,7 +101,7 @@ class Exchange {
       out_.resize(chunk_bytes);
       in_.resize(chunk_bytes);
     });
-    for (const ManifestFile& file : manifest.files) {
+    for (const StoredFile& file : manifest.files) {
       file_of_rank_.emplace(payload_number(file.name)->file, &file);
     }
   }
@@ -137,19 +137,19 @@ class Exchange {
     return most;
   }
 
-  const ManifestFile* file_of(int rank) const {
+  const StoredFile* file_of(int rank) const {
     const auto found = file_of_rank_.find(rank);
     return found == file_of_rank_.end() ? nullptr : found->second;
   }
 
-  static std::span<std::byte> chunk(std::vector<std::byte>& buffer, const ManifestFile& file,
+  static std::span<std::byte> chunk(std::vector<std::byte>& buffer, const StoredFile& file,
                                     std::uint64_t offset) {
     return std::span(buffer).first(std::min<std::uint64_t>(chunk_bytes, file.bytes - offset));
   }
 
   void pass_on(int receiver, int sender) {
-    const ManifestFile* const leaving = receiver == none ? nullptr : file_of(world_.rank());
-    const ManifestFile* const coming = sender == none ? nullptr : file_of(sender);
+    const StoredFile* const leaving = receiver == none ? nullptr : file_of(world_.rank());
+    const StoredFile* const coming = sender == none ? nullptr : file_of(sender);
     std::optional<Departure> departure;
     std::optional<Arrival> arrival;
     if (leaving != nullptr) {
@@ -194,7 +194,7 @@ class Exchange {
   const std::filesystem::path& folder_;
   const NodeMap& nodes_;
   comm::Communicator& world_;
-  std::map<int, const ManifestFile*> file_of_rank_;
+  std::map<int, const StoredFile*> file_of_rank_;
   std::vector<std::byte> out_;
   std::vector<std::byte> in_;
   std::optional<comm::Failure> failure_;

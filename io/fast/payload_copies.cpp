@@ -20,7 +20,7 @@
 namespace fourfold::io {
 
 Defect copy_payload(const std::filesystem::path& from, const std::filesystem::path& to,
-                    const ManifestFile& expected) {
+                    const StoredFile& expected) {
   InputFile input;
   if (Defect defect = input.open(from)) {
     return defect;
@@ -56,7 +56,7 @@ PayloadCopies::PayloadCopies(const Manifest& manifest, std::filesystem::path fol
       nodes_(nodes),
       world_(world),
       nodes_with_(manifest.files.size()) {
-  for (const ManifestFile& file : manifest_.files) {
+  for (const StoredFile& file : manifest_.files) {
     bytes_ += file.bytes;
   }
   look();
@@ -114,7 +114,7 @@ std::vector<PayloadCopies::Damage> PayloadCopies::copy_once(const std::filesyste
   std::string mine;  // "FILE WHAT\n"
   write_together(world_, [&] {
     for (std::size_t i = 0; i < files.size(); ++i) {
-      const ManifestFile& file = manifest_.files[files[i]];
+      const StoredFile& file = manifest_.files[files[i]];
       if (ranks[i] != world_.rank()) {
         continue;
       }

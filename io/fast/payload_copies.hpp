@@ -60,7 +60,7 @@ class PayloadCopies {
 /// Copies a payload file and checks it whole on the way. Local. Replaces what is there.
 /// @return what is wrong with the original @throws UserError (cannot_write)
 Defect copy_payload(const std::filesystem::path& from, const std::filesystem::path& to,
-                    const ManifestFile& expected);
+                    const StoredFile& expected);
 
 /// Sends the payload files of each node to the next one, in chunks, and brings them to stable
 /// storage there. Payload file K is rank K's. The ranks of a node send one after another where the

@@ -19,7 +19,7 @@ namespace fourfold::io {
 struct ArrayFile::Impl {
   std::filesystem::path path;
   std::filesystem::path partial;
-  std::vector<ArrayDescription> arrays;
+  std::vector<ArrayToWrite> arrays;
   std::vector<std::uint64_t> byte_offsets;
   comm::Communicator& communicator;
   std::optional<Temporary> temporary;  ///< `partial`; of the first rank
@@ -27,14 +27,14 @@ struct ArrayFile::Impl {
 
   bool leads() const { return communicator.rank() == 0; }
 
-  void create(const ArraySchema& schema) {
+  void create(const SparseImage& image) {
     sweep_temporaries_of(path);
     temporary.emplace(partial);
     do {
       file = OutputFile::create(partial, path);
     } while (!temporary->lock());
-    file->set_size(schema.image.size_bytes());
-    write_image(*file, schema.image);
+    file->set_size(image.size_bytes());
+    write_image(*file, image);
   }
 
   void publish(const std::function<void()>& rename) {
@@ -53,7 +53,7 @@ struct ArrayFile::Impl {
   }
 };
 
-ArrayFile::ArrayFile(std::filesystem::path path, std::vector<ArrayDescription> arrays,
+ArrayFile::ArrayFile(std::filesystem::path path, std::vector<ArrayToWrite> arrays,
                      const std::vector<Attribute>& attributes, comm::Communicator& communicator)
     : impl_(new Impl{
           .path = path,
@@ -63,9 +63,8 @@ ArrayFile::ArrayFile(std::filesystem::path path, std::vector<ArrayDescription> a
           .communicator = communicator,
           .temporary = {},
           .file = {}}) {
-  const ArraySchema schema = make_array_schema(impl_->arrays, attributes);
-  impl_->byte_offsets = schema.byte_offsets;
-  comm::run_on_root(communicator, [&] { impl_->create(schema); });
+  const SparseImage image = make_array_image(impl_->arrays, attributes, impl_->byte_offsets);
+  comm::run_on_root(communicator, [&] { impl_->create(image); });
   comm::together(communicator, [&] {
     if (!impl_->leads()) {
       impl_->file = OutputFile::open(impl_->partial);
@@ -76,7 +75,7 @@ ArrayFile::ArrayFile(std::filesystem::path path, std::vector<ArrayDescription> a
 ArrayFile::~ArrayFile() = default;
 
 void ArrayFile::write_rows(std::string_view path, std::int64_t first, ConstTensorView rows) {
-  const auto array = std::ranges::find(impl_->arrays, path, &ArrayDescription::path);
+  const auto array = std::ranges::find(impl_->arrays, path, &ArrayToWrite::name);
   FOURFOLD_EXPECT(array != impl_->arrays.end() && impl_->file);
   FOURFOLD_EXPECT(rows.dtype() == array->dtype && rows.shape().rank() == array->shape.rank());
   FOURFOLD_EXPECT(

@@ -12,13 +12,10 @@
 
 namespace fourfold::io {
 
-struct ArraySchema {
-  SparseImage image;                        ///< HDF5's metadata, and where the file ends
-  std::vector<std::uint64_t> byte_offsets;  ///< of each array's first element
-};
-
-/// An HDF5 file with these arrays, without contents. Touches no disk.
-ArraySchema make_array_schema(std::span<const ArrayDescription> arrays,
-                              std::span<const ArrayFile::Attribute> attributes);
+/// An HDF5 file with these arrays, without contents: its metadata, and where it ends. Touches no
+/// disk. @param byte_offsets  out: of each array's first element
+SparseImage make_array_image(std::span<const ArrayToWrite> arrays,
+                             std::span<const ArrayFile::Attribute> attributes,
+                             std::vector<std::uint64_t>& byte_offsets);
 
 }  // namespace fourfold::io

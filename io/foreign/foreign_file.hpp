@@ -26,15 +26,14 @@ struct ForeignFile {
 /// or is no regular file, or a link leads nowhere
 std::shared_ptr<const ForeignFile> open_foreign(const std::filesystem::path& path);
 
-/// The JSON of a safetensors file. Byte ranges are within the part of the file after it.
-struct SafetensorsHeader {
-  std::vector<StoredArray::Description> arrays;
-  std::map<std::string, std::string> metadata;
-};
-
-/// Reads `text` and checks that it is of the expected form, without a name twice, and that type,
-/// shape and byte range of each array agree. Memory stays in proportion to the names in it.
-Defect parse_safetensors_header(std::string_view text, SafetensorsHeader& header);
+/// Reads `text`, the JSON of a safetensors file, and checks that it is of the expected form,
+/// without a name twice, and that type, shape and byte range of each array agree. Memory stays in
+/// proportion to the names in it.
+/// @param arrays  out; byte ranges are within the part of the file after the JSON
+/// @param metadata  out
+Defect parse_safetensors_header(std::string_view text,
+                                std::vector<StoredArray::Description>& arrays,
+                                std::map<std::string, std::string>& metadata);
 
 /// File name by array name, from the text of model.safetensors.index.json; nothing else in it is
 /// looked at.

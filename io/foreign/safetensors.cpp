@@ -83,20 +83,19 @@ bool is_plain(std::string_view name) noexcept {
 SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) {
   const std::shared_ptr<const ForeignFile> opened = open_foreign(path);
   const std::string text = header_text(*opened);
-  SafetensorsHeader header;
-  Defect defect = parse_safetensors_header(text, header);
+  std::vector<StoredArray::Description> arrays;
+  Defect defect = parse_safetensors_header(text, arrays, metadata_);
   const std::uint64_t start = length_bytes + text.size();
   if (!defect) {
-    std::ranges::sort(header.arrays, {}, [](const StoredArray::Description& array) {
+    std::ranges::sort(arrays, {}, [](const StoredArray::Description& array) {
       return std::pair(array.first_byte, array.bytes);
     });
-    defect = gap_or_overlap(header.arrays, opened->file.size_bytes() - start);
+    defect = gap_or_overlap(arrays, opened->file.size_bytes() - start);
   }
   if (defect) {
     damaged(path, *defect);
   }
-  metadata_ = std::move(header.metadata);
-  for (StoredArray::Description& array : header.arrays) {
+  for (StoredArray::Description& array : arrays) {
     array.first_byte += start;
     arrays_.emplace_back(opened, std::move(array));
   }
@@ -185,10 +184,6 @@ const StoredArray* SafetensorsFolder::find(std::string_view name) const noexcept
   const auto found = std::ranges::lower_bound(
       arrays_, name, {}, [](const StoredArray& array) { return std::string_view(array.name()); });
   return found == arrays_.end() || found->name() != name ? nullptr : &*found;
-}
-
-std::int64_t ArrayToWrite::bytes() const {
-  return shape.elements() * size_in_bytes(dtype);
 }
 
 std::string safetensors_file_name(std::size_t file, std::size_t files) {

@@ -74,7 +74,9 @@ std::string_view type_of(DType dtype) {
 /// thing that is not as it should be.
 class HeaderReader final : public json::json_sax_t {
  public:
-  explicit HeaderReader(SafetensorsHeader& header) : header_(&header) {}
+  HeaderReader(std::vector<StoredArray::Description>& arrays,
+               std::map<std::string, std::string>& metadata)
+      : arrays_(arrays), metadata_(metadata) {}
   const Defect& defect() const noexcept { return defect_; }
 
   bool start_object(std::size_t /*members*/) override {
@@ -180,7 +182,7 @@ class HeaderReader final : public json::json_sax_t {
       return true;
     }
     if (place_ == Place::metadata) {
-      header_->metadata[member_] = text;
+      metadata_[member_] = text;
       return true;
     }
     if (place_ != Place::entry || member_ != "dtype") {
@@ -267,7 +269,8 @@ class HeaderReader final : public json::json_sax_t {
   bool end_entry();
   bool add_array();
 
-  SafetensorsHeader* header_;
+  std::vector<StoredArray::Description>& arrays_;
+  std::map<std::string, std::string>& metadata_;
   Defect defect_;
   Place place_ = Place::before;
   std::map<std::string, std::size_t> numbers_;  ///< of the arrays, by name
@@ -319,12 +322,12 @@ bool HeaderReader::end_entry() {
 
 /// The library takes the last of two entries of one name; here they have to agree.
 bool HeaderReader::add_array() {
-  const auto [found, is_new] = numbers_.emplace(array_.name, header_->arrays.size());
+  const auto [found, is_new] = numbers_.emplace(array_.name, arrays_.size());
   if (is_new) {
-    header_->arrays.push_back(std::move(array_));
+    arrays_.push_back(std::move(array_));
     return true;
   }
-  const StoredArray::Description& other = header_->arrays[found->second];
+  const StoredArray::Description& other = arrays_[found->second];
   return (other.type == array_.type && other.shape == array_.shape &&
           other.first_byte == array_.first_byte && other.bytes == array_.bytes) ||
          fail(format_message("has two entries '{}' that contradict each other", printable(name_)));
@@ -332,15 +335,16 @@ bool HeaderReader::add_array() {
 
 }  // namespace
 
-Defect parse_safetensors_header(std::string_view text, SafetensorsHeader& header) {
+Defect parse_safetensors_header(std::string_view text,
+                                std::vector<StoredArray::Description>& arrays,
+                                std::map<std::string, std::string>& metadata) {
   // The parser takes a zero byte for the end of its input, and whatever follows would go unseen.
   const std::size_t begin = text.find_first_not_of(" \t\r\n");
   if (begin == std::string_view::npos || text[begin] != '{' ||
       text.find('\0') != std::string_view::npos) {
     return "has a header that is no JSON object";
   }
-  header = {};
-  HeaderReader reader(header);
+  HeaderReader reader(arrays, metadata);
   if (!json::sax_parse(text, &reader) && !reader.defect()) {
     return "has a header that is no JSON";
   }

@@ -151,19 +151,13 @@ std::vector<StoredBox> boxes_of(const Checkpoint& checkpoint, const StoredTensor
   for (std::size_t i = contents.first_extent[row]; i < contents.first_extent[row + 1]; ++i) {
     const StoredExtent& extent = contents.index.extents[i];
     boxes.push_back({extent.box, contents.manifest.files[extent.file].name,
-                     extent_path(tensor.id, extent.number),
-                     static_cast<std::int64_t>(extent.byte_offset),
-                     static_cast<std::int64_t>(extent.bytes)});
+                     extent_path(tensor.id, extent.number), extent.byte_offset, extent.bytes});
   }
   return boxes;
 }
 
-std::vector<StoredFile> files_of(const Checkpoint& checkpoint) {
-  std::vector<StoredFile> files;
-  for (const ManifestFile& file : checkpoint.contents().manifest.files) {
-    files.push_back({file.name, static_cast<std::int64_t>(file.bytes)});
-  }
-  return files;
+std::span<const StoredFile> files_of(const Checkpoint& checkpoint) {
+  return checkpoint.contents().manifest.files;
 }
 
 std::int64_t payload_bytes(const StoredTensor& tensor) {

@@ -50,14 +50,6 @@ std::optional<std::uint64_t> stored_bytes(const Shape& shape, DType dtype) noexc
 /// Whether a tensor may be called so.
 bool is_tensor_name(std::string_view name) noexcept;
 
-/// One file of the manifest.
-struct ManifestFile {
-  std::string name;
-  std::uint64_t bytes = 0;
-  std::uint32_t crc32c = 0;        ///< of the whole file
-  std::uint32_t table_crc32c = 0;  ///< of the bytes of its /_crc32c dataset
-};
-
 struct Manifest {
   std::int64_t step = 0;
   std::string identity;
@@ -65,7 +57,7 @@ struct Manifest {
   comm::MeshShape mesh;
   std::uint64_t index_bytes = 0;
   std::uint32_t index_crc32c = 0;
-  std::vector<ManifestFile> files;  ///< by name
+  std::vector<StoredFile> files;  ///< by name
   std::map<TensorId, Digest> digests;
 };
 

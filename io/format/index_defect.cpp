@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "format/checkpoint_contents.hpp"
+#include "sums/file_region.hpp"
 
 #include <fmt/format.h>
 
@@ -30,7 +31,7 @@ Defect tensor_defect(const StoredTensor& tensor, const StoredTensor* previous,
 
 Defect extent_defect(const StoredExtent& extent, DType dtype, const Manifest& manifest,
                      const Index& index) {
-  const ManifestFile& file = manifest.files[extent.file];
+  const StoredFile& file = manifest.files[extent.file];
   const CrcTable& table = index.tables[extent.file];
   if (stored_bytes(extent.box.extent, dtype) != extent.bytes || extent.bytes == 0) {
     return fmt::format("extent {} has {} bytes, which its box {} has not", extent.number,
@@ -47,25 +48,20 @@ Defect extent_defect(const StoredExtent& extent, DType dtype, const Manifest& ma
 
 /// Extents and CRC tables of one file lie apart.
 Defect overlap_in_files(const Manifest& manifest, const Index& index) {
-  struct Part {
-    std::size_t file;
-    std::uint64_t begin;
-    std::uint64_t end;
-  };
-  std::vector<Part> parts;
-  for (std::size_t file = 0; file < index.tables.size(); ++file) {
-    const CrcTable& table = index.tables[file];
-    parts.push_back({file, table.byte_offset, table.byte_offset + table.chunks * 4});
+  std::vector<std::vector<FileRegion>> regions;
+  for (const CrcTable& table : index.tables) {
+    regions.push_back({{table.byte_offset, table.chunks * 4}});
   }
   for (const StoredExtent& extent : index.extents) {
-    parts.push_back({extent.file, extent.byte_offset, extent.byte_offset + extent.bytes});
+    regions[extent.file].push_back({extent.byte_offset, extent.bytes});
   }
-  std::sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
-    return a.file != b.file ? a.file < b.file : a.begin < b.begin;
-  });
-  for (std::size_t i = 1; i < parts.size(); ++i) {
-    if (parts[i].file == parts[i - 1].file && parts[i].begin < parts[i - 1].end) {
-      return fmt::format("has extents that share bytes of {}", manifest.files[parts[i].file].name);
+  for (std::size_t file = 0; file < regions.size(); ++file) {
+    std::ranges::sort(regions[file], {}, &FileRegion::byte_offset);
+    const auto overlap = [](const FileRegion& a, const FileRegion& b) {
+      return b.byte_offset < a.byte_offset + a.bytes;
+    };
+    if (std::ranges::adjacent_find(regions[file], overlap) != regions[file].end()) {
+      return fmt::format("has extents that share bytes of {}", manifest.files[file].name);
     }
   }
   return std::nullopt;

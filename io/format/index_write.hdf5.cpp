@@ -82,7 +82,7 @@ void write_tables(hid_t file, const Manifest& manifest, const Index& index) {
 
   h5::create_group(file, "/files");
   write_text_column(file, "/files/name", manifest.files,
-                    [](const ManifestFile& f) -> std::string_view { return f.name; });
+                    [](const StoredFile& f) -> std::string_view { return f.name; });
   write_column(file, "/files/crc_table_offset", index.tables,
                [](const CrcTable& t) { return t.byte_offset; });
   write_column(file, "/files/chunks", index.tables, [](const CrcTable& t) { return t.chunks; });

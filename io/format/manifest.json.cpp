@@ -91,7 +91,7 @@ void read_files(Reader& reader, const Json& json, Manifest& manifest) {
     return;
   }
   for (const Json& entry : files) {
-    ManifestFile file;
+    StoredFile file;
     file.name = reader.text(entry, "name");
     file.bytes = reader.integer(entry, "bytes", 1);
     file.crc32c = reader.crc(entry, "crc32c");
@@ -141,7 +141,7 @@ std::string manifest_text(const Manifest& manifest) {
                        {"bytes", manifest.index_bytes},
                        {"crc32c", hex(manifest.index_crc32c)}};
   json["files"] = Json::array();
-  for (const ManifestFile& file : manifest.files) {
+  for (const StoredFile& file : manifest.files) {
     json["files"].push_back(Json{{"name", file.name},
                                  {"bytes", file.bytes},
                                  {"crc32c", hex(file.crc32c)},

@@ -18,7 +18,7 @@ std::span<const std::int64_t> values_of(const Shape& shape) {
   return {shape.begin(), shape.rank()};
 }
 
-void write_head(hid_t file, const PayloadHead& head) {
+void write_head(hid_t file, const PayloadDescription& head) {
   h5::write_attribute(file, "format", "fourfold checkpoint payload 1");
   h5::write_attribute(file, "step", {&head.step, 1});
   std::array<std::int64_t, comm::axis_count> degrees{};
@@ -29,18 +29,19 @@ void write_head(hid_t file, const PayloadHead& head) {
   h5::write_attribute(file, "save", head.save);
 }
 
-void write_extents(hid_t file, std::span<PayloadDataset> datasets) {
-  for (PayloadDataset& wanted : datasets) {
-    const h5::Id dataset = h5::create_dataset(file, wanted.path, h5::type_of(wanted.dtype),
-                                              h5::space_of(wanted.box.extent));
-    const std::int64_t first_chunk = wanted.first_chunk;
-    h5::write_attribute(dataset.get(), "global_shape", values_of(wanted.global_shape));
-    h5::write_attribute(dataset.get(), "offset", values_of(wanted.box.offset));
-    h5::write_attribute(dataset.get(), "dtype", name(wanted.dtype));
-    h5::write_attribute(dataset.get(), "state", wanted.state.name());
-    h5::write_attribute(dataset.get(), "first_chunk", {&first_chunk, 1});
-    wanted.byte_offset = h5::offset_of(dataset.get());
-  }
+/// @return where its bytes belong
+std::uint64_t write_extent(hid_t file, const PayloadExtent& extent) {
+  const StoredTensor& tensor = extent.tensor;
+  const h5::Id dataset =
+      h5::create_dataset(file, extent_path(tensor.id, extent.number), h5::type_of(tensor.dtype),
+                         h5::space_of(extent.box.extent));
+  const std::int64_t first_chunk = extent.first_chunk;
+  h5::write_attribute(dataset.get(), "global_shape", values_of(tensor.shape));
+  h5::write_attribute(dataset.get(), "offset", values_of(extent.box.offset));
+  h5::write_attribute(dataset.get(), "dtype", name(tensor.dtype));
+  h5::write_attribute(dataset.get(), "state", tensor.id.state.name());
+  h5::write_attribute(dataset.get(), "first_chunk", {&first_chunk, 1});
+  return h5::offset_of(dataset.get());
 }
 
 /// A tensor without elements is its group, with what else its datasets would say.
@@ -65,20 +66,20 @@ std::uint64_t create_table(hid_t file, std::uint64_t chunks) {
 
 }  // namespace
 
-PayloadSchema make_payload_schema(const PayloadHead& head, std::span<PayloadDataset> datasets,
-                                  std::uint64_t chunks) {
-  FOURFOLD_EXPECT(!datasets.empty());
-  PayloadSchema schema;
-  schema.image = h5::made_in_memory([&](hid_t file) {
-    write_head(file, head);
-    write_extents(file, datasets);
-    schema.table_offset = create_table(file, chunks);
-    write_empty_tensors(file, head.empty_tensors);
-    if (head.scalars != nullptr) {
-      write_scalars(file, *head.scalars);
+SparseImage make_payload_image(const PayloadDescription& payload,
+                               std::vector<std::uint64_t>& byte_offsets, CrcTable& table) {
+  FOURFOLD_EXPECT(!payload.extents.empty());
+  return h5::made_in_memory([&](hid_t file) {
+    write_head(file, payload);
+    for (const PayloadExtent& extent : payload.extents) {
+      byte_offsets.push_back(write_extent(file, extent));
+    }
+    table.byte_offset = create_table(file, table.chunks);
+    write_empty_tensors(file, payload.empty_tensors);
+    if (payload.scalars) {
+      write_scalars(file, *payload.scalars);
     }
   });
-  return schema;
 }
 
 }  // namespace fourfold::io

@@ -18,7 +18,7 @@ int degree(const std::vector<std::int64_t>& degrees, std::size_t axis) {
   return static_cast<int>(std::clamp<std::int64_t>(degrees[axis], 1, 1 << 30));
 }
 
-PayloadHead read_head(TableReader& reader) {
+PayloadDescription read_head(TableReader& reader) {
   if (reader.text("/", "format") != "fourfold checkpoint payload 1") {
     reader.fail("is not a payload of a fourfold checkpoint that this program knows");
   }
@@ -31,6 +31,8 @@ PayloadHead read_head(TableReader& reader) {
           .mesh = {degree(degrees, 0), degree(degrees, 1), degree(degrees, 2), degree(degrees, 3)},
           .files = reader.integer("/", "files", 1),
           .save = reader.text("/", "save"),
+          .extents = {},
+          .scalars = {},
           .empty_tensors = {}};
 }
 
@@ -64,14 +66,14 @@ std::optional<std::int64_t> number_of(std::string_view name) {
   return is_number && name == fmt::format("b{}", number) ? std::optional(number) : std::nullopt;
 }
 
-DescribedExtent read_extent(TableReader& reader, const TensorId& id, std::string_view name) {
+PayloadExtent read_extent(TableReader& reader, const TensorId& id, std::string_view name) {
   const auto number = number_of(name);
   const std::string path = extent_path(id, number.value_or(0));
   if (!number) {
     reader.fail(format_message("/t/{} holds {}, which is no extent", id.str(), name));
     return {};
   }
-  DescribedExtent extent{.tensor = read_tensor(reader, path, id), .number = *number, .box = {}};
+  PayloadExtent extent{.tensor = read_tensor(reader, path, id), .number = *number, .box = {}};
   const h5::Id dataset = reader.open(path);
   const std::vector<hsize_t> dims = TableReader::dims_of(dataset.get());
   const Shape offset = read_shape(reader, path, "offset");
@@ -101,7 +103,7 @@ void read_tensors(TableReader& reader, PayloadDescription& description) {
       const TensorId id{tensor, *state};
       const std::vector<std::string> extents = reader.names("/t/" + id.str());
       if (extents.empty() && !reader.defect()) {
-        description.head.empty_tensors.push_back(read_tensor(reader, "/t/" + id.str(), id));
+        description.empty_tensors.push_back(read_tensor(reader, "/t/" + id.str(), id));
       }
       for (const std::string& extent : extents) {
         description.extents.push_back(read_extent(reader, id, extent));
@@ -111,8 +113,8 @@ void read_tensors(TableReader& reader, PayloadDescription& description) {
       }
     }
   }
-  std::ranges::sort(description.extents, {}, &DescribedExtent::first_chunk);
-  std::ranges::sort(description.head.empty_tensors, {}, &StoredTensor::id);
+  std::ranges::sort(description.extents, {}, &PayloadExtent::first_chunk);
+  std::ranges::sort(description.empty_tensors, {}, &StoredTensor::id);
 }
 
 }  // namespace
@@ -125,8 +127,7 @@ Defect describe_payload(const InputFile& file, PayloadDescription& description) 
   }
   TableReader reader(opened.get());
   const std::vector<std::string> parts = reader.names("/");  // no link leads out of the file
-  description = {};
-  description.head = read_head(reader);
+  description = read_head(reader);
   if (!reader.defect()) {
     read_tensors(reader, description);
   }

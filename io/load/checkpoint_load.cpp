@@ -116,7 +116,7 @@ std::vector<std::vector<const StoredExtent*>> extents_of_files(const CheckpointC
 Defect file_damage(const CheckpointContents& contents, std::size_t file,
                    std::span<const StoredExtent* const> extents, ExtentReader& reader,
                    std::vector<std::string>& damage) {
-  const ManifestFile& expected = contents.manifest.files[file];
+  const StoredFile& expected = contents.manifest.files[file];
   const CrcTable& table = contents.index.tables[file];
   std::vector<FileRegion> regions{{table.byte_offset, table.chunks * 4, expected.table_crc32c}};
   bool extents_are_good = true;

@@ -25,7 +25,7 @@ Defect ExtentReader::use_file(std::size_t file) {
     return std::nullopt;
   }
   open_file_ = contents_.manifest.files.size();
-  const ManifestFile& expected = contents_.manifest.files[file];
+  const StoredFile& expected = contents_.manifest.files[file];
   const CrcTable& table = contents_.index.tables[file];
   const auto named = [&](const std::string& what) {
     return fmt::format("{} {}", expected.name, what);

@@ -12,13 +12,9 @@
 
 namespace fourfold::io {
 
-struct CheckpointSource::Reader : ExtentReader {
-  using ExtentReader::ExtentReader;
-};
-
 CheckpointSource::CheckpointSource(Checkpoint checkpoint)
     : checkpoint_(std::move(checkpoint)),
-      reader_(std::make_unique<Reader>(checkpoint_.contents())) {}
+      reader_(std::make_unique<ExtentReader>(checkpoint_.contents())) {}
 
 CheckpointSource::~CheckpointSource() = default;
 

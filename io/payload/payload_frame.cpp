@@ -3,6 +3,7 @@
 #include "payload/payload_frame.hpp"
 
 #include "format/checkpoint_contents.hpp"
+#include "format/payload_file.hpp"
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/io/digest.hpp>
@@ -16,59 +17,66 @@
 namespace fourfold::io {
 namespace {
 
-PayloadHead head_of(const SaveJob& job, const PlannedFile& file) {
-  PayloadHead head{.step = job.step,
-                   .mesh = job.mesh,
-                   .files = std::ssize(job.files),
-                   .save = job.run_facts,
-                   .empty_tensors = {}};
+StoredTensor tensor_of(const TensorLayout& layout) {
+  return {layout.id, layout.dtype, layout.shape, {}};
+}
+
+/// But for the extents.
+PayloadDescription description_of(const SaveJob& job, const PlannedFile& file) {
+  PayloadDescription payload{.step = job.step,
+                             .mesh = job.mesh,
+                             .files = std::ssize(job.files),
+                             .save = job.run_facts,
+                             .extents = {},
+                             .scalars = {},
+                             .empty_tensors = {}};
   if (file.name == job.files.front().name) {
-    head.scalars = &job.scalars;
+    payload.scalars = job.scalars;
     for (const TensorLayout& layout : job.tensors) {
       if (layout.shape.elements() == 0) {
-        head.empty_tensors.push_back({layout.id, layout.dtype, layout.shape, {}});
+        payload.empty_tensors.push_back(tensor_of(layout));
       }
     }
-    std::ranges::sort(head.empty_tensors, {}, &StoredTensor::id);  // whatever the caller's order
+    std::ranges::sort(payload.empty_tensors, {}, &StoredTensor::id);  // whatever the caller's order
   }
-  return head;
+  return payload;
 }
 
 }  // namespace
 
 PayloadFrame::PayloadFrame(const SaveJob& job, const PlannedFile& file) {
-  std::vector<PayloadDataset> datasets;
-  for (const std::size_t extent : file.extents) {
-    const TensorLayout& layout = job.layout_of(extent);
-    datasets.push_back({extent_path(layout.id, job.numbers[extent]), layout.id.state, layout.dtype,
-                        layout.shape, job.plan.extents[extent].box, chunks_, 0});
-    bytes_.push_back(job.bytes_of(extent));
-    places_.push_back({0, chunks_});
-    chunks_ += chunks_of(bytes_.back());
+  PayloadDescription payload = description_of(job, file);
+  for (const std::size_t planned : file.extents) {
+    StoredExtent& extent = extents_.emplace_back(job.stored(planned));
+    extent.first_chunk = table_.chunks;
+    payload.extents.push_back(
+        {tensor_of(job.tensors[extent.tensor]), extent.number, extent.box, extent.first_chunk});
+    table_.chunks += chunks_of(extent.bytes);
   }
-  schema_ = make_payload_schema(head_of(job, file), datasets, chunks_);
-  for (std::size_t position = 0; position < places_.size(); ++position) {
-    places_[position].byte_offset = datasets[position].byte_offset;
+  std::vector<std::uint64_t> byte_offsets;
+  image_ = make_payload_image(payload, byte_offsets, table_);
+  for (std::size_t position = 0; position < extents_.size(); ++position) {
+    extents_[position].byte_offset = byte_offsets[position];
   }
 }
 
 std::vector<FileRegion> PayloadFrame::payload_regions() const {
   std::vector<FileRegion> regions;
-  for (std::size_t position = 0; position < places_.size(); ++position) {
-    regions.push_back({places_[position].byte_offset, bytes_[position], 0});
+  for (const StoredExtent& extent : extents_) {
+    regions.push_back({extent.byte_offset, extent.bytes, 0});
   }
-  regions.push_back({schema_.table_offset, chunks_ * sizeof(std::uint32_t), 0});
+  regions.push_back({table_.byte_offset, table_.chunks * sizeof(std::uint32_t), 0});
   return regions;
 }
 
 std::vector<std::byte> PayloadFrame::bytes_in(const FileRegion& gap) const {
   std::vector<std::byte> bytes(gap.bytes);
-  schema_.image.read(gap.byte_offset, bytes);
+  image_.read(gap.byte_offset, bytes);
   return bytes;
 }
 
 void PayloadFrame::write(OutputFile& file) const {
-  const std::uint64_t file_bytes = schema_.image.size_bytes();
+  const std::uint64_t file_bytes = image_.size_bytes();
   file.set_size(file_bytes);
   std::vector<FileRegion> payload = payload_regions();
   for (const FileRegion& gap : gaps_between(payload, file_bytes)) {
@@ -80,9 +88,9 @@ void PayloadFrame::write(OutputFile& file) const {
 }
 
 Defect PayloadFrame::difference(const InputFile& file) const {
-  if (file.size_bytes() != schema_.image.size_bytes()) {
+  if (file.size_bytes() != image_.size_bytes()) {
     return fmt::format("has {} bytes, and what it says of itself makes {}", file.size_bytes(),
-                       schema_.image.size_bytes());
+                       image_.size_bytes());
   }
   std::vector<FileRegion> payload = payload_regions();
   for (const FileRegion& gap : gaps_between(payload, file.size_bytes())) {
@@ -101,16 +109,14 @@ Defect PayloadFrame::difference(const InputFile& file) const {
 }
 
 WrittenPayload PayloadFrame::describe(std::span<const WrittenExtent> written) const {
-  FOURFOLD_EXPECT(written.size() == places_.size());
-  WrittenPayload payload{.extents = places_,
-                         .file_bytes = schema_.image.size_bytes(),
-                         .table_offset = schema_.table_offset,
-                         .chunks = chunks_};
+  FOURFOLD_EXPECT(written.size() == extents_.size());
+  WrittenPayload payload{.extents = extents_, .file_bytes = image_.size_bytes(), .table = table_};
   std::vector<FileRegion> regions = payload_regions();
-  for (std::size_t position = 0; position < places_.size(); ++position) {
+  for (std::size_t position = 0; position < extents_.size(); ++position) {
     payload.extents[position].digest = written[position].digest;
-    payload.table_crc32c = crc32c_combine(payload.table_crc32c, written[position].table_crc32c,
-                                          chunks_of(bytes_[position]) * sizeof(std::uint32_t));
+    payload.table_crc32c =
+        crc32c_combine(payload.table_crc32c, written[position].table_crc32c,
+                       chunks_of(extents_[position].bytes) * sizeof(std::uint32_t));
     regions[position].crc32c = written[position].crc32c;
   }
   regions.back().crc32c = payload.table_crc32c;

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "disk/file.hpp"
-#include "format/payload_file.hpp"
+#include "hdf5/sparse_image.hpp"
 #include "payload/extent_writer.hpp"
 #include "payload/save_job.hpp"
 #include "sums/file_region.hpp"
@@ -31,13 +31,13 @@ class PayloadFrame {
   /// @return what differs
   Defect difference(const InputFile& file) const;
 
-  /// By position in the file; without digests.
-  const PlacedExtent& place(std::size_t position) const { return places_[position]; }
+  /// By position in the file; as SaveJob::stored() has it, with its place.
+  const StoredExtent& extent(std::size_t position) const { return extents_[position]; }
   /// Entries of /_crc32c.
-  std::uint64_t chunks() const noexcept { return chunks_; }
+  std::uint64_t chunks() const noexcept { return table_.chunks; }
   /// Where an entry of /_crc32c lies.
   std::uint64_t table_entry_offset(std::uint64_t chunk) const noexcept {
-    return schema_.table_offset + chunk * sizeof(std::uint32_t);
+    return table_.byte_offset + chunk * sizeof(std::uint32_t);
   }
 
   /// The whole file, once all of it is written. @param written  of all extents, by position
@@ -49,10 +49,9 @@ class PayloadFrame {
   /// HDF5's metadata, or padding.
   std::vector<std::byte> bytes_in(const FileRegion& gap) const;
 
-  std::vector<PlacedExtent> places_;
-  std::vector<std::uint64_t> bytes_;  ///< of each extent
-  std::uint64_t chunks_ = 0;
-  PayloadSchema schema_;
+  std::vector<StoredExtent> extents_;
+  CrcTable table_;
+  SparseImage image_;  ///< HDF5's metadata, and where the file ends
 };
 
 }  // namespace fourfold::io

@@ -75,6 +75,15 @@ std::uint64_t SaveJob::bytes_of(std::size_t extent) const {
   return plan.extents[extent].box.elements() * size_in_bytes(layout_of(extent).dtype);
 }
 
+StoredExtent SaveJob::stored(std::size_t extent) const {
+  const PlannedExtent& planned = plan.extents[extent];
+  return {.tensor = planned.tensor,
+          .number = numbers[extent],
+          .box = planned.box,
+          .bytes = bytes_of(extent),
+          .digest = {}};
+}
+
 std::int64_t SaveJob::payload_bytes() const {
   return std::accumulate(plan.bytes_of_rank.begin(), plan.bytes_of_rank.end(), std::int64_t{0});
 }
@@ -99,19 +108,15 @@ void describe(const SaveJob& job, std::span<const WrittenPayload> written, Manif
               Index& index) {
   const std::vector<std::size_t> place = list_tensors(job.tensors, index);
   for (std::size_t file = 0; file < job.files.size(); ++file) {
-    const PlannedFile& planned = job.files[file];
     const WrittenPayload& payload = written[file];
     manifest.files.push_back(
-        {planned.name, payload.file_bytes, payload.file_crc32c, payload.table_crc32c});
-    index.tables.push_back({payload.table_offset, payload.chunks});
-    for (std::size_t position = 0; position < planned.extents.size(); ++position) {
-      const std::size_t extent = planned.extents[position];
-      const PlacedExtent& placed = payload.extents[position];
-      const std::size_t tensor = place[job.plan.extents[extent].tensor];
-      index.extents.push_back({tensor, file, job.numbers[extent], job.plan.extents[extent].box,
-                               placed.byte_offset, job.bytes_of(extent), placed.first_chunk,
-                               placed.digest});
-      index.tensors[tensor].digest += placed.digest;
+        {job.files[file].name, payload.file_bytes, payload.file_crc32c, payload.table_crc32c});
+    index.tables.push_back(payload.table);
+    for (StoredExtent extent : payload.extents) {
+      extent.tensor = place[extent.tensor];
+      extent.file = file;
+      index.tensors[extent.tensor].digest += extent.digest;
+      index.extents.push_back(extent);
     }
   }
   std::sort(index.extents.begin(), index.extents.end(),

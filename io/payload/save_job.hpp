@@ -17,19 +17,11 @@
 
 namespace fourfold::io {
 
-/// Where an extent lies in its payload file.
-struct PlacedExtent {
-  std::uint64_t byte_offset = 0;
-  std::uint64_t first_chunk = 0;  ///< entry of /_crc32c
-  Digest digest = {};
-};
-
 /// A payload file that has been written whole.
 struct WrittenPayload {
-  std::vector<PlacedExtent> extents;  ///< in their order in the file
+  std::vector<StoredExtent> extents;  ///< in their order in the file, as SaveJob::stored() has them
   std::uint64_t file_bytes = 0;
-  std::uint64_t table_offset = 0;
-  std::uint64_t chunks = 0;
+  CrcTable table;
   std::uint32_t table_crc32c = 0;
   std::uint32_t file_crc32c = 0;
 };
@@ -61,6 +53,9 @@ struct SaveJob {
     return tensors[plan.extents[extent].tensor];
   }
   std::uint64_t bytes_of(std::size_t extent) const;
+  /// What is known of an extent beforehand. Its tensor is an index into `tensors`, and its file,
+  /// its place there and its digest are not set.
+  StoredExtent stored(std::size_t extent) const;
   std::int64_t payload_bytes() const;
   /// What its folder takes; index, manifest and the folder itself are files too.
   Room room() const { return {payload_bytes(), files.size() + 3}; }

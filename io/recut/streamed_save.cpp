@@ -210,9 +210,9 @@ class StreamedStep {
           done_bytes_ += job_.bytes_of(extent);
           continue;
         }
-        const PlacedExtent& place = frame.place(position);
-        targets[job_.plan.extents[extent].tensor].push_back(
-            {extent, planned.name, place.byte_offset, frame.table_entry_offset(place.first_chunk)});
+        const StoredExtent& stored = frame.extent(position);
+        targets[stored.tensor].push_back({extent, planned.name, stored.byte_offset,
+                                          frame.table_entry_offset(stored.first_chunk)});
       }
     }
     return targets;

@@ -106,7 +106,7 @@ void list_payloads(DamagedStep& step) {
 
 void compare_with_manifest(const DamagedStep& step) {
   std::vector<std::string> expected;
-  for (const ManifestFile& file : step.manifest->files) {
+  for (const StoredFile& file : step.manifest->files) {
     expected.push_back(file.name);
     if (!std::ranges::binary_search(step.payloads, file.name)) {
       refuse_repair(step.folder, format_message("{} is missing", file.name));

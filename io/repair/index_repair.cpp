@@ -66,7 +66,7 @@ class PayloadReading {
   }
 
   void check_whole_files() {
-    for (const ManifestFile& expected : step_.manifest->files) {
+    for (const StoredFile& expected : step_.manifest->files) {
       const InputFile file = open(expected.name);
       if (file.size_bytes() != expected.bytes) {
         refuse(format_message("{} has {} bytes instead of {}", expected.name, file.size_bytes(),

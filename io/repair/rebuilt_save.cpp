@@ -11,19 +11,14 @@
 namespace fourfold::io {
 namespace {
 
-/// An extent, and which of which payload it is.
-struct Part {
-  const DescribedExtent* extent = nullptr;
-  std::size_t file = 0;
-};
-
 struct TensorParts {
   StoredTensor tensor;
-  std::map<std::int64_t, Part> parts;  ///< by number
+  std::map<std::int64_t, const PayloadExtent*> parts;  ///< by number
 };
 
 /// Both texts: what the file says, and what the others say.
-Defect head_defect(const PayloadHead& head, const PayloadHead& first, std::string_view first_name) {
+Defect head_defect(const PayloadDescription& head, const PayloadDescription& first,
+                   std::string_view first_name) {
   if (head.step != first.step) {
     return fmt::format("is of step {}, and {} is of step {}", head.step, first_name, first.step);
   }
@@ -63,30 +58,30 @@ Defect heads_defect(std::span<const std::string> names,
                     std::span<const PayloadDescription> payloads) {
   for (std::size_t file = 0; file < payloads.size(); ++file) {
     const PayloadDescription& payload = payloads[file];
-    if (auto defect = head_defect(payload.head, payloads[0].head, names[0])) {
+    if (auto defect = head_defect(payload, payloads[0], names[0])) {
       return fmt::format("{} {}", names[file], *defect);
     }
     if (payload.extents.empty()) {
       return fmt::format("{} holds no part of a tensor", names[file]);
     }
-    if (file > 0 && (payload.scalars || !payload.head.empty_tensors.empty())) {
+    if (file > 0 && (payload.scalars || !payload.empty_tensors.empty())) {
       return fmt::format("{} holds what only the first payload file does", names[file]);
     }
   }
-  if (auto defect = missing_files(names, payloads[0].head.files)) {
+  if (auto defect = missing_files(names, payloads[0].files)) {
     return defect;
   }
   if (!payloads[0].scalars) {
     return fmt::format("{} has no scalars, so it is not the first payload file of its save",
                        names[0]);
   }
-  const PayloadHead& head = payloads[0].head;
-  const SaveRequest facts{.step = head.step,
-                          .mesh = head.mesh,
-                          .scalars = *payloads[0].scalars,
+  const PayloadDescription& first = payloads[0];
+  const SaveRequest facts{.step = first.step,
+                          .mesh = first.mesh,
+                          .scalars = *first.scalars,
                           .tensors = {},
                           .pieces = {}};
-  if (run_facts_fingerprint(facts) != head.save) {
+  if (run_facts_fingerprint(facts) != first.save) {
     return fmt::format("{} is damaged in its scalars", names[0]);
   }
   return std::nullopt;
@@ -96,11 +91,11 @@ using Tensors = std::map<TensorId, TensorParts>;
 
 Defect collect(std::span<const std::string> names, std::span<const PayloadDescription> payloads,
                Tensors& tensors) {
-  for (const StoredTensor& tensor : payloads[0].head.empty_tensors) {
+  for (const StoredTensor& tensor : payloads[0].empty_tensors) {
     tensors[tensor.id].tensor = tensor;
   }
   for (std::size_t file = 0; file < payloads.size(); ++file) {
-    for (const DescribedExtent& extent : payloads[file].extents) {
+    for (const PayloadExtent& extent : payloads[file].extents) {
       const StoredTensor& tensor = extent.tensor;
       const auto [entry, is_new] = tensors.try_emplace(tensor.id, TensorParts{tensor, {}});
       const StoredTensor& known = entry->second.tensor;
@@ -109,7 +104,7 @@ Defect collect(std::span<const std::string> names, std::span<const PayloadDescri
                            tensor.id.str(), name(tensor.dtype), tensor.shape.str(),
                            name(known.dtype), known.shape.str());
       }
-      if (!entry->second.parts.emplace(extent.number, Part{&extent, file}).second) {
+      if (!entry->second.parts.emplace(extent.number, &extent).second) {
         return fmt::format("{}: tensor {} b{} is there twice", names[file], tensor.id.str(),
                            extent.number);
       }
@@ -120,11 +115,11 @@ Defect collect(std::span<const std::string> names, std::span<const PayloadDescri
 
 Defect tensor_defect(const TensorParts& tensor) {
   std::vector<Box> boxes;
-  for (const auto& [number, part] : tensor.parts) {
+  for (const auto& [number, extent] : tensor.parts) {
     if (number != std::ssize(boxes)) {
       return fmt::format("tensor {} has no b{}", tensor.tensor.id.str(), boxes.size());
     }
-    boxes.push_back(part.extent->box);
+    boxes.push_back(extent->box);
   }
   if (const auto defect = cover_defect(tensor.tensor.shape, boxes)) {
     return fmt::format("tensor {} {}", tensor.tensor.id.str(), *defect);
@@ -136,24 +131,24 @@ Defect tensor_defect(const TensorParts& tensor) {
 void fill(std::span<const std::string> names, std::span<const PayloadDescription> payloads,
           const Tensors& tensors, RebuiltSave& rebuilt) {
   SaveJob& job = rebuilt.job;
-  std::map<const DescribedExtent*, std::size_t> place;
+  std::map<const PayloadExtent*, std::size_t> place;
   for (const auto& [id, tensor] : tensors) {
-    for (const auto& [number, part] : tensor.parts) {
-      place.emplace(part.extent, job.plan.extents.size());
-      job.plan.extents.push_back({rebuilt.layouts.size(), 0, part.extent->box, 0});
+    for (const auto& [number, extent] : tensor.parts) {
+      place.emplace(extent, job.plan.extents.size());
+      job.plan.extents.push_back({rebuilt.layouts.size(), 0, extent->box, 0});
       job.numbers.push_back(number);
     }
     rebuilt.layouts.push_back({id, tensor.tensor.dtype, tensor.tensor.shape, {}});
   }
   for (std::size_t file = 0; file < payloads.size(); ++file) {
     job.files.push_back({names[file], {}});
-    for (const DescribedExtent& extent : payloads[file].extents) {
+    for (const PayloadExtent& extent : payloads[file].extents) {
       job.files.back().extents.push_back(place.at(&extent));
     }
   }
-  job.step = payloads[0].head.step;
-  job.mesh = payloads[0].head.mesh;
-  job.run_facts = payloads[0].head.save;
+  job.step = payloads[0].step;
+  job.mesh = payloads[0].mesh;
+  job.run_facts = payloads[0].save;
   job.scalars = *payloads[0].scalars;
   job.tensors = rebuilt.layouts;
 }

@@ -155,9 +155,9 @@ void CheckpointShardWriter::write(const std::filesystem::path& folder) {
   std::vector<std::uint32_t> table;  // of this rank's extents, which follow one another
   for (const OwnExtent& own : own_) {
     const TensorLayout& layout = job_.layout_of(own.extent);
-    ExtentWriter writer(layout.dtype, layout.shape, job_.plan.extents[own.extent].box,
-                        frame_->place(own.position).byte_offset);
-    const std::size_t bytes = job_.bytes_of(own.extent);
+    const StoredExtent& extent = frame_->extent(own.position);
+    ExtentWriter writer(layout.dtype, layout.shape, extent.box, extent.byte_offset);
+    const std::size_t bytes = extent.bytes;
     for (std::size_t begin = 0; begin < bytes; begin += chunk_bytes) {
       if (is_given_up_) {
         return;
@@ -171,7 +171,7 @@ void CheckpointShardWriter::write(const std::filesystem::path& folder) {
     written_.emplace(own.extent, writer.result());
     table.insert(table.end(), writer.table().begin(), writer.table().end());
   }
-  file.write_at(frame_->table_entry_offset(frame_->place(own_.front().position).first_chunk),
+  file.write_at(frame_->table_entry_offset(frame_->extent(own_.front().position).first_chunk),
                 std::as_bytes(std::span(table)));
   file.sync();
   file.close();

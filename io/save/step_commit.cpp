@@ -47,31 +47,6 @@ std::optional<std::string> manifest_saved_already(const std::filesystem::path& d
   return std::move(existing.manifest_text);
 }
 
-struct Committed {
-  std::string identity;
-  std::string manifest_text;  ///< as it is in the folder of the step
-};
-
-Committed commit(TemporaryStep& folder, const std::filesystem::path& directory, const SaveJob& job,
-                 std::span<const WrittenPayload> files, std::string_view identity,
-                 const AskLease& ask) {
-  SealedStep sealed = seal_step(job, files);
-  const Manifest& manifest = sealed.manifest;
-  if (!identity.empty() && manifest.identity != identity) {
-    throw UserError(
-        ExitCode::data_corrupt,
-        format_message("{}: what was written is not the state that it was to be (identity "
-                       "{} instead of {}: memory or a disk is faulty); nothing was saved, "
-                       "verify the original and try again on another node",
-                       directory.string(), manifest.identity, identity));
-  }
-  if (auto text = manifest_saved_already(directory, manifest)) {
-    return {manifest.identity, std::move(*text)};
-  }
-  folder.commit(sealed.manifest_text, sealed.index_bytes, ask);
-  return {manifest.identity, std::move(sealed.manifest_text)};
-}
-
 /// "step-000000008, step-000000010, ...": what was saved before the run went back after it.
 std::string later_steps(const std::filesystem::path& directory, std::int64_t step) {
   constexpr std::size_t shown = 3;
@@ -99,9 +74,10 @@ void name_latest(const std::filesystem::path& directory, std::int64_t step,
 }
 
 /// LATEST and retention.
-void tidy(const std::filesystem::path& directory, std::int64_t step, const Committed& committed,
+void tidy(const std::filesystem::path& directory, const SealedStep& committed,
           const Retention& retention, const AskLease& ask) {
-  name_latest(directory, step, committed.identity, committed.manifest_text, ask);
+  const std::int64_t step = committed.manifest.step;
+  name_latest(directory, step, committed.manifest.identity, committed.manifest_text, ask);
   if (const std::string later = later_steps(directory, step); !later.empty()) {
     warn(
         fmt::format("{} also holds later steps ({}), which stay and which a run that resumes from "
@@ -161,7 +137,22 @@ bool make_way(const CheckpointStore& store, std::int64_t step, comm::Communicato
 void publish_step(TemporaryStep& folder, const std::filesystem::path& directory, const SaveJob& job,
                   std::span<const WrittenPayload> files, const Retention& retention,
                   const AskLease& ask, std::string_view identity) {
-  tidy(directory, job.step, commit(folder, directory, job, files, identity, ask), retention, ask);
+  SealedStep sealed = seal_step(job, files);
+  const Manifest& manifest = sealed.manifest;
+  if (!identity.empty() && manifest.identity != identity) {
+    throw UserError(
+        ExitCode::data_corrupt,
+        format_message("{}: what was written is not the state that it was to be (identity "
+                       "{} instead of {}: memory or a disk is faulty); nothing was saved, "
+                       "verify the original and try again on another node",
+                       directory.string(), manifest.identity, identity));
+  }
+  if (auto text = manifest_saved_already(directory, manifest)) {
+    sealed.manifest_text = std::move(*text);
+    tidy(directory, sealed, retention, ask);
+  } else {
+    publish_sealed(folder, directory, sealed, retention, ask);
+  }
 }
 
 SealedStep seal_step(const SaveJob& job, std::span<const WrittenPayload> files) {
@@ -178,8 +169,7 @@ SealedStep seal_step(const SaveJob& job, std::span<const WrittenPayload> files) 
 void publish_sealed(TemporaryStep& folder, const std::filesystem::path& directory,
                     const SealedStep& sealed, const Retention& retention, const AskLease& ask) {
   folder.commit(sealed.manifest_text, sealed.index_bytes, ask);
-  tidy(directory, sealed.manifest.step, {sealed.manifest.identity, sealed.manifest_text}, retention,
-       ask);
+  tidy(directory, sealed, retention, ask);
 }
 
 void complete_step(const std::filesystem::path& directory, std::int64_t step,

@@ -55,24 +55,27 @@ WrittenExtent take_extent(std::span<const std::uint64_t>& words) {
 }
 
 void put(Words& words, const WrittenPayload& payload) {
-  words.insert(words.end(), {payload.file_bytes, payload.table_offset, payload.chunks,
+  words.insert(words.end(), {payload.file_bytes, payload.table.byte_offset, payload.table.chunks,
                              payload.table_crc32c, payload.file_crc32c});
-  for (const PlacedExtent& extent : payload.extents) {
+  for (const StoredExtent& extent : payload.extents) {
     words.insert(words.end(),
                  {extent.byte_offset, extent.first_chunk, extent.digest.low, extent.digest.high});
   }
 }
 
-WrittenPayload take_payload(std::size_t extents, std::span<const std::uint64_t>& words) {
+WrittenPayload take_payload(const SaveJob& job, const PlannedFile& file,
+                            std::span<const std::uint64_t>& words) {
   WrittenPayload payload{.extents = {},
                          .file_bytes = words[0],
-                         .table_offset = words[1],
-                         .chunks = words[2],
+                         .table = {words[1], words[2]},
                          .table_crc32c = static_cast<std::uint32_t>(words[3]),
                          .file_crc32c = static_cast<std::uint32_t>(words[4])};
   words = words.subspan(words_per_file);
-  for (std::size_t i = 0; i < extents; ++i) {
-    payload.extents.push_back({words[0], words[1], {words[2], words[3]}});
+  for (const std::size_t planned : file.extents) {
+    StoredExtent& extent = payload.extents.emplace_back(job.stored(planned));
+    extent.byte_offset = words[0];
+    extent.first_chunk = words[1];
+    extent.digest = {words[2], words[3]};
     words = words.subspan(words_per_place);
   }
   return payload;
@@ -121,8 +124,7 @@ class Exchange {
     std::vector<std::span<const std::uint64_t>> rest(received.begin(), received.end());
     std::vector<WrittenPayload> all;
     for (std::size_t file = 0; communicator_.rank() == 0 && file < job_.files.size(); ++file) {
-      all.push_back(
-          take_payload(job_.files[file].extents.size(), rest[division_.leader_of_file[file]]));
+      all.push_back(take_payload(job_, job_.files[file], rest[division_.leader_of_file[file]]));
     }
     return all;
   }

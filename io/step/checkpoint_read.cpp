@@ -75,7 +75,7 @@ constexpr const char* other_index = "is not what the manifest says (its size or 
 /// them is nothing to a reader.
 Defect file_defect(const std::filesystem::path& folder, const Manifest& manifest) {
   std::set<std::string> expected{manifest_name, index_name};
-  for (const ManifestFile& file : manifest.files) {
+  for (const StoredFile& file : manifest.files) {
     expected.insert(file.name);
     require_readable(folder / file.name);
     InputFile opened;

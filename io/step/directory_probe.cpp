@@ -3,6 +3,7 @@
 #include "disk/file.hpp"
 #include "disk/temporary.hpp"
 #include "step/directory_names.hpp"
+#include "sums/file_region.hpp"
 
 #include <fourfold/base/clock.hpp>
 #include <fourfold/base/error.hpp>
@@ -46,13 +47,8 @@ std::vector<std::byte> chunk(std::uint64_t number) {
   return bytes;
 }
 
-struct Written {
-  std::uint64_t bytes = 0;
-  std::uint32_t crc = 0;
-};
-
-Written write(const fs::path& path, std::uint64_t most_bytes, double most_s, double& write_s) {
-  Written written;
+FileRegion write(const fs::path& path, std::uint64_t most_bytes, double most_s, double& write_s) {
+  FileRegion written;
   OutputFile file = OutputFile::create(path);
   double spent_s = 0;
   do {
@@ -61,7 +57,7 @@ Written write(const fs::path& path, std::uint64_t most_bytes, double most_s, dou
     file.write_at(written.bytes, bytes);
     spent_s += steady_time_s() - start_s;
     written.bytes += bytes.size();
-    written.crc = crc32c(bytes, written.crc);
+    written.crc32c = crc32c(bytes, written.crc32c);
   } while (written.bytes + chunk_bytes <= most_bytes && spent_s < most_s);
   const double start_s = steady_time_s();
   file.sync();
@@ -71,7 +67,7 @@ Written write(const fs::path& path, std::uint64_t most_bytes, double most_s, dou
   return written;
 }
 
-void read_back(const fs::path& path, const Written& written) {
+void read_back(const fs::path& path, const FileRegion& written) {
   InputFile file;
   Defect defect = file.open(path);
   std::uint32_t crc = 0;
@@ -80,7 +76,7 @@ void read_back(const fs::path& path, const Written& written) {
     defect = file.read_at(at, bytes);
     crc = crc32c(bytes, crc);
   }
-  if (!defect && crc != written.crc) {
+  if (!defect && crc != written.crc32c) {
     defect = "holds other bytes than were written";
   }
   if (defect) {
@@ -99,7 +95,7 @@ DirectoryProbe probe_directory(const fs::path& directory, std::uint64_t most_byt
   const Temporary second(directory / (name + "-renamed"));
   const Temporary third(directory / (name + "-linked"));
   DirectoryProbe probe;
-  const Written written = write(first.path(), most_bytes, most_s, probe.write_s);
+  const FileRegion written = write(first.path(), most_bytes, most_s, probe.write_s);
   probe.bytes = written.bytes;
   const double start_s = steady_time_s();
   read_back(first.path(), written);
@@ -110,18 +106,13 @@ DirectoryProbe probe_directory(const fs::path& directory, std::uint64_t most_byt
   return probe;
 }
 
-DirectoryRoom room_of(const fs::path& directory) {
-  return {.free_bytes = free_bytes(directory), .free_files = free_files(directory)};
+Room room_of(const fs::path& directory) {
+  return {.bytes = free_bytes(directory), .files = free_files(directory)};
 }
 
-struct ProbeFile::Impl {
-  explicit Impl(fs::path path) : file(std::move(path)) {}
-  Temporary file;
-};
-
 ProbeFile::ProbeFile(const fs::path& directory, const std::string& word)
-    : impl_(std::make_unique<Impl>(directory / name_of(word))) {
-  write_new_file(impl_->file.path(), std::as_bytes(std::span(word)));
+    : file_(std::make_unique<Temporary>(directory / name_of(word))) {
+  write_new_file(file_->path(), std::as_bytes(std::span(word)));
 }
 
 ProbeFile::~ProbeFile() = default;

@@ -35,7 +35,7 @@ std::filesystem::path temporary_path(const std::filesystem::path& directory, std
 }
 
 void check_room(const std::filesystem::path& directory, std::int64_t step, const Room& needed) {
-  const auto lack = lack_of_room(needed, {free_bytes(directory), free_files(directory)});
+  const auto lack = lack_of_room(needed, room_of(directory));
   if (lack) {
     throw UserError(
         ExitCode::cannot_write,

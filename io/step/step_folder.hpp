@@ -7,6 +7,7 @@
 
 #include "format/checkpoint_contents.hpp"
 
+#include <fourfold/io/directory_probe.hpp>
 #include <fourfold/io/step_place.hpp>
 
 #include <cstdint>
@@ -20,11 +21,6 @@
 
 namespace fourfold::io {
 
-/// Of a file system; what it does not tell is not there.
-struct Room {
-  std::optional<std::uint64_t> bytes;
-  std::optional<std::uint64_t> files;
-};
 /// What is missing for a step, in words. A pure function.
 std::optional<std::string> lack_of_room(const Room& needed, const Room& free);
 

@@ -9,18 +9,14 @@
 
 namespace fourfold::io {
 
-struct Fingerprint::State {
-  XXH3_state_t native;
-};
-
-Fingerprint::Fingerprint() : state_(std::make_unique<State>()) {
-  XXH3_128bits_reset(&state_->native);
+Fingerprint::Fingerprint() : state_(std::make_unique<XXH3_state_s>()) {
+  XXH3_128bits_reset(state_.get());
 }
 
 Fingerprint::~Fingerprint() = default;
 
 void Fingerprint::add(std::span<const std::byte> bytes) {
-  XXH3_128bits_update(&state_->native, bytes.data(), bytes.size());
+  XXH3_128bits_update(state_.get(), bytes.data(), bytes.size());
 }
 
 void Fingerprint::add(std::int64_t value) {
@@ -33,7 +29,7 @@ void Fingerprint::add(std::string_view text) {
 }
 
 std::array<std::uint64_t, 2> Fingerprint::words() const {
-  const XXH128_hash_t hash = XXH3_128bits_digest(&state_->native);
+  const XXH128_hash_t hash = XXH3_128bits_digest(state_.get());
   return {hash.low64, hash.high64};
 }
 

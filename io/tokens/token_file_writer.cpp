@@ -18,25 +18,6 @@ std::filesystem::path with_suffix(const std::filesystem::path& prefix, const cha
   return prefix.string() + suffix;
 }
 
-/// The bytes of an index.
-class IndexText {
- public:
-  explicit IndexText(AtomicFile& file) : file_(file) {}
-  void put(std::span<const std::byte> bytes) {
-    file_.write(bytes);
-    bytes_.add(bytes);
-  }
-  template <class T>
-  void put(T value) {
-    put(std::as_bytes(std::span(&value, 1)));
-  }
-  std::string digest() const { return bytes_.str(); }
-
- private:
-  AtomicFile& file_;
-  Fingerprint bytes_;
-};
-
 }  // namespace
 
 TokenType megatron_type(std::int64_t vocab) noexcept {
@@ -75,22 +56,29 @@ void TokenFileWriter::add_document(std::span<const std::int32_t> tokens) {
 }
 
 void TokenFileWriter::finish() {
-  IndexText index(index_file_);
-  index.put(std::as_bytes(std::span("MMIDIDX\0", 9)));
-  index.put<std::uint64_t>(1);
-  index.put(static_cast<std::uint8_t>(type_));
-  index.put<std::uint64_t>(lengths_.size());
-  index.put<std::uint64_t>(lengths_.size() + 1);
-  index.put(std::as_bytes(std::span(lengths_)));
+  Fingerprint written;
+  const auto put = [&]<class T>(std::span<const T> values) {
+    index_file_.write(std::as_bytes(values));
+    written.add(std::as_bytes(values));
+  };
+  const auto put_number = [&](std::int64_t number) {
+    put(std::span<const std::int64_t>(&number, 1));
+  };
+  put(std::span<const char>("MMIDIDX\0", 9));
+  put_number(1);
+  put(std::span<const TokenType>(&type_, 1));
+  put_number(documents());
+  put_number(documents() + 1);
+  put(std::span<const std::int32_t>(lengths_));
   std::int64_t pointer = 0;
   for (const std::int32_t length : lengths_) {
-    index.put(pointer);
+    put_number(pointer);
     pointer += length * size_bytes(type_);
   }
   for (std::int64_t boundary = 0; boundary <= documents(); ++boundary) {
-    index.put(boundary);
+    put_number(boundary);
   }
-  index_digest_ = index.digest();
+  index_digest_ = written.str();
   tokens_digest_ = tokens_bytes_.str();
   tokens_file_.sync();
   index_file_.sync();

@@ -6,6 +6,7 @@
 #include <fourfold/base/shape.hpp>
 #include <fourfold/base/tensor_view.hpp>
 #include <fourfold/comm/communicator.hpp>
+#include <fourfold/io/stored_array.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -18,13 +19,6 @@
 
 namespace fourfold::io {
 
-/// A dense array of a file for other programs.
-struct ArrayDescription {
-  std::string path;  ///< "/logits"; groups on the way are made
-  DType dtype = DType::f32;
-  Shape shape;  ///< rank >= 1, elements() > 0
-};
-
 /// An HDF5 file of dense arrays which all ranks fill side by side, for other programs to read. It
 /// appears under its name whole or not at all; until then it has a temporary name of a random word
 /// (temporary_name.hpp). An older one of its name is replaced then.
@@ -35,8 +29,9 @@ class ArrayFile {
 
   /// Lays out the file and reserves its space, so that a full disk shows at once. Collective; the
   /// arguments agree on all ranks; the file system is one that all ranks see.
+  /// @param arrays  by path, "/logits", on which groups are made; of rank >= 1 and elements() > 0
   /// @throws UserError (cannot_write), the same on all ranks
-  ArrayFile(std::filesystem::path path, std::vector<ArrayDescription> arrays,
+  ArrayFile(std::filesystem::path path, std::vector<ArrayToWrite> arrays,
             const std::vector<Attribute>& attributes, comm::Communicator& communicator);
   /// Without publish() rank 0 takes what it wrote away. Local.
   ~ArrayFile();

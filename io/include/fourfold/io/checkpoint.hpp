@@ -78,18 +78,21 @@ struct StoredBox {
   Box box;
   std::string file;
   std::string dataset;  ///< "/t/<name>/<state>/b0"
-  std::int64_t byte_offset = 0;
-  std::int64_t bytes = 0;
+  std::uint64_t byte_offset = 0;
+  std::uint64_t bytes = 0;
 };
 /// Of one tensor, in the order of their numbers. @pre `tensor` is one of checkpoint.tensors()
 std::vector<StoredBox> boxes_of(const Checkpoint& checkpoint, const StoredTensor& tensor);
 
+/// A payload file, as the manifest has it.
 struct StoredFile {
   std::string name;
-  std::int64_t bytes = 0;
+  std::uint64_t bytes = 0;
+  std::uint32_t crc32c = 0;        ///< of the whole file
+  std::uint32_t table_crc32c = 0;  ///< of the bytes of its /_crc32c dataset
 };
-/// The payload files, by name.
-std::vector<StoredFile> files_of(const Checkpoint& checkpoint);
+/// By name; as long as the checkpoint lives.
+std::span<const StoredFile> files_of(const Checkpoint& checkpoint);
 
 std::int64_t payload_bytes(const StoredTensor& tensor);
 /// Of all tensors.

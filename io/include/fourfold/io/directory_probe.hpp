@@ -28,12 +28,15 @@ struct DirectoryProbe {
 DirectoryProbe probe_directory(const std::filesystem::path& directory, std::uint64_t most_bytes,
                                double most_s);
 
-/// What is left on its file system for an unprivileged user; nothing where that is not counted.
-struct DirectoryRoom {
-  std::optional<std::uint64_t> free_bytes;
-  std::optional<std::uint64_t> free_files;  ///< inodes
+/// What is left on a file system for an unprivileged user, or needed; nothing where that is not
+/// counted.
+struct Room {
+  std::optional<std::uint64_t> bytes;
+  std::optional<std::uint64_t> files;  ///< inodes
 };
-DirectoryRoom room_of(const std::filesystem::path& directory);
+Room room_of(const std::filesystem::path& directory);
+
+class Temporary;
 
 /// A small file with its own name for contents, that others look for. Removed at the end.
 class ProbeFile {
@@ -51,8 +54,7 @@ class ProbeFile {
   static std::string new_word();
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  std::unique_ptr<Temporary> file_;
 };
 
 /// Removes what killed processes left of their probes: files older than ten minutes. Local.

@@ -13,6 +13,8 @@
 
 namespace fourfold::io {
 
+class WorkFolder;
+
 /// For a process that has not the lease itself: another process of its start has it, or nobody
 /// yet. As long as this lives, what AtomicFile publishes in the directory is renamed out of a
 /// folder that whoever takes the lease takes away first. So:
@@ -31,8 +33,7 @@ class FencedPlace {
   FencedPlace& operator=(const FencedPlace&) = delete;
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  std::unique_ptr<WorkFolder> folder_;
 };
 
 /// Removes a regular file, and nothing else. In a directory of which this process has the lease it

@@ -10,6 +10,8 @@
 #include <string>
 #include <string_view>
 
+struct XXH3_state_s;
+
 namespace fourfold::io {
 
 /// XXH3-128, streamed: for identity (plans, replicas, whole checkpoints), never for damage, which
@@ -33,8 +35,7 @@ class Fingerprint {
   std::string str() const;
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  std::unique_ptr<XXH3_state_s> state_;
 };
 
 }  // namespace fourfold::io

@@ -57,14 +57,6 @@ class SafetensorsFolder {
   std::vector<StoredArray> arrays_;
 };
 
-/// An array that is to be written.
-struct ArrayToWrite {
-  std::string name;
-  DType dtype = DType::f32;
-  Shape shape = {};
-  std::int64_t bytes() const;
-};
-
 /// What stands before the arrays in a file that has them in this order: length and header, filled
 /// up so that the arrays begin at a multiple of 8 bytes.
 /// @pre names are unique and none is "__metadata__"

@@ -49,4 +49,12 @@ class StoredArray {
   Description description_;
 };
 
+/// An array that is to be written.
+struct ArrayToWrite {
+  std::string name;
+  DType dtype = DType::f32;
+  Shape shape = {};
+  std::int64_t bytes() const { return shape.elements() * size_in_bytes(dtype); }
+};
+
 }  // namespace fourfold::io

@@ -14,6 +14,8 @@
 
 namespace fourfold::io {
 
+class ExtentReader;
+
 class TensorSource {
  public:
   virtual ~TensorSource() = default;
@@ -40,9 +42,8 @@ class CheckpointSource final : public TensorSource {
   std::int64_t bytes_read() const noexcept;
 
  private:
-  struct Reader;
   Checkpoint checkpoint_;
-  std::unique_ptr<Reader> reader_;
+  std::unique_ptr<ExtentReader> reader_;
 };
 
 }  // namespace fourfold::io

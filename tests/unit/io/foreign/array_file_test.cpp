@@ -22,7 +22,7 @@ namespace {
 constexpr std::int64_t row_count = 7;
 constexpr std::int64_t column_count = 3;
 
-std::vector<io::ArrayDescription> arrays() {
+std::vector<io::ArrayToWrite> arrays() {
   return {{"/group/value", DType::f32, {row_count, column_count}},
           {"/number", DType::i64, {row_count}}};
 }

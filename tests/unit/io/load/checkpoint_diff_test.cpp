@@ -193,8 +193,7 @@ TEST_CASE("boxes and files are told as they lie on the disk") {
     for (const io::StoredBox& box : io::boxes_of(checkpoint, tensor)) {
       CHECK(box.dataset.starts_with("/t/" + tensor.id.str() + "/b"));
       CHECK(std::filesystem::exists(checkpoint.path() / box.file));
-      CHECK(box.bytes ==
-            box.box.elements() * static_cast<std::int64_t>(size_in_bytes(tensor.dtype)));
+      CHECK(box.bytes == box.box.elements() * size_in_bytes(tensor.dtype));
       elements += box.box.elements();
     }
     CHECK(elements == tensor.shape.elements());
@@ -203,7 +202,6 @@ TEST_CASE("boxes and files are told as they lie on the disk") {
   CHECK(io::payload_bytes(checkpoint) == bytes);
   REQUIRE(io::files_of(checkpoint).size() == 3);
   for (const io::StoredFile& file : io::files_of(checkpoint)) {
-    CHECK(file.bytes ==
-          static_cast<std::int64_t>(std::filesystem::file_size(checkpoint.path() / file.name)));
+    CHECK(file.bytes == std::filesystem::file_size(checkpoint.path() / file.name));
   }
 }
