@@ -89,8 +89,8 @@ batch::Attempt this_attempt() {
                                      : fmt::format("none-{:.6f}", unix_time_s());
   attempt.restart = job.restarts;
   attempt.launch = job.launch;
-  attempt.nodes = static_cast<int>(train::number_in("SLURM_JOB_NUM_NODES", 1));
-  attempt.held_nodes = static_cast<int>(train::number_in("FOURFOLD_HELD_NODES", 0));
+  attempt.nodes = static_cast<int>(environment_number("SLURM_JOB_NUM_NODES", 1));
+  attempt.held_nodes = static_cast<int>(environment_number("FOURFOLD_HELD_NODES", 0));
   attempt.began_unix_s = unix_time_s();
   return attempt;
 }

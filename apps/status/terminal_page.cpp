@@ -3,6 +3,7 @@
 #include "terminal_page.hpp"
 
 #include <fourfold/base/text.hpp>
+#include <fourfold/telemetry/console.hpp>
 
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -72,9 +73,7 @@ TerminalPage::~TerminalPage() {
 }
 
 bool TerminalPage::is_possible() {
-  const char* const terminal = std::getenv("TERM");
-  return terminal != nullptr && *terminal != '\0' && std::string_view(terminal) != "dumb" &&
-         ::isatty(STDOUT_FILENO) != 0;
+  return telemetry::is_moving_terminal(stdout);
 }
 
 std::size_t TerminalPage::rows() {

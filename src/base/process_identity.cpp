@@ -1,12 +1,18 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/base/process_identity.hpp>
+#include <fourfold/base/text.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
+#include <cstring>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -47,10 +53,30 @@ std::string ranks_text(std::span<const int> ranks) {
   return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", ranges_text(ranks));
 }
 
+const char* environment_text(const char* name) noexcept {
+  const char* const value = std::getenv(name);
+  return value != nullptr && *value != '\0' ? value : nullptr;
+}
+
+std::int64_t environment_number(const char* name, std::int64_t otherwise) {
+  const char* const text = environment_text(name);
+  if (text == nullptr) {
+    return otherwise;
+  }
+  std::int64_t value = 0;
+  const char* const end = text + std::strlen(text);
+  const auto [stop, error] = std::from_chars(text, end, value);
+  if (error != std::errc{} || stop != end || value < 0) {
+    log::warning(format_message("{}={} is ignored (that is no number)", name, printable(text)));
+    return otherwise;
+  }
+  return value;
+}
+
 namespace {
 
 std::string word_in(const char* name) {
-  const char* const text = std::getenv(name);
+  const char* const text = environment_text(name);
   const std::string word = text == nullptr ? "" : text;
   const auto is_visible = [](char c) { return '!' <= c && c <= '~'; };
   return std::ranges::all_of(word, is_visible) ? word : "";

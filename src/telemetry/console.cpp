@@ -4,6 +4,7 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
+#include <fourfold/base/process_identity.hpp>
 #include <fourfold/telemetry/console.hpp>
 #include <fourfold/telemetry/human_text.hpp>
 
@@ -33,15 +34,17 @@ std::size_t columns_of(std::FILE* out) {
 
 }  // namespace
 
+bool is_moving_terminal(std::FILE* out) {
+  const char* const terminal = environment_text("TERM");
+  return terminal != nullptr && std::string_view(terminal) != "dumb" &&
+         ::isatty(::fileno(out)) != 0;
+}
+
 runfile::ProgressMode resolve_progress(runfile::ProgressMode mode, std::FILE* out) {
   if (mode != runfile::ProgressMode::automatic) {
     return mode;
   }
-  const char* terminal = std::getenv("TERM");
-  const bool can_move =
-      terminal != nullptr && *terminal != '\0' && std::string_view(terminal) != "dumb";
-  return can_move && ::isatty(::fileno(out)) != 0 ? runfile::ProgressMode::bar
-                                                  : runfile::ProgressMode::plain;
+  return is_moving_terminal(out) ? runfile::ProgressMode::bar : runfile::ProgressMode::plain;
 }
 
 /// Lines that scroll and, below them, at most one line that is drawn over: plain ASCII, no colour.

@@ -246,8 +246,8 @@ double time_needed_s(const TimesSoFar& times) {
 std::optional<double> deadline_from_environment(double now_unix_s) {
   constexpr const char* own = "FOURFOLD_DEADLINE";
   for (const char* const name : {own, "SLURM_JOB_END_TIME"}) {
-    const char* const text = std::getenv(name);
-    if (text == nullptr || *text == '\0') {
+    const char* const text = environment_text(name);
+    if (text == nullptr) {
       continue;
     }
     char* end = nullptr;
@@ -284,8 +284,8 @@ std::optional<double> deadline_from_environment(double now_unix_s) {
 double warning_from_environment() {
   constexpr const char* name = "FOURFOLD_WARNING_S";
   constexpr double longest_s = 86400;
-  const char* const text = std::getenv(name);
-  if (text == nullptr || *text == '\0') {
+  const char* const text = environment_text(name);
+  if (text == nullptr) {
     return usual_warning_s;
   }
   char* end = nullptr;

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/process_identity.hpp>
 #include <fourfold/train/elastic_mesh.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -75,7 +76,7 @@ TEST_CASE("memory is what the job asked for, a node or a CPU", "[job_allocation]
 TEST_CASE("what is no number of things is none", "[job_allocation]") {
   for (const char* text : {"", "-1", "4x", "1e3", "99999999999999999999"}) {
     const Environment odd{{"SLURM_JOB_NUM_NODES", text}};
-    CHECK(number_in("SLURM_JOB_NUM_NODES", 7) == 7);
+    CHECK(fourfold::environment_number("SLURM_JOB_NUM_NODES", 7) == 7);
     CHECK_FALSE(job_allocation());
   }
 }

@@ -34,6 +34,15 @@ std::string ranges_text(std::span<const int> numbers, std::string_view dash = "-
 /// "rank 3", "ranks 0-2, 5" of ranks in ascending order.
 std::string ranks_text(std::span<const int> ranks);
 
+// What the environment says, which a batch system or a launcher sets.
+
+/// A variable; nullptr when it is not set, or empty.
+const char* environment_text(const char* name) noexcept;
+
+/// A whole number that is not negative; `otherwise` where the variable is not set, or, with a
+/// warning, where it is no such number.
+std::int64_t environment_number(const char* name, std::int64_t otherwise);
+
 /// The start of a batch system's job that this process belongs to.
 struct BatchJob {
   std::string id = {};        ///< "1234"; empty: none

@@ -62,8 +62,11 @@ std::string step_line(const StepRecord& record, const LineContext& context);
 /// tokens per second and loss stay longest.
 std::string bar_line(const StepRecord& record, const LineContext& context, std::size_t columns);
 
-/// What --progress=auto means here: a bar when `out` is a terminal that can move its cursor (TERM
-/// is neither unset nor "dumb"), else lines. Other modes stay.
+/// Whether it is a terminal that can move its cursor: TERM is neither unset nor "dumb".
+bool is_moving_terminal(std::FILE* out);
+
+/// What --progress=auto means here: a bar when `out` is_moving_terminal(), else lines. Other modes
+/// stay.
 runfile::ProgressMode resolve_progress(runfile::ProgressMode mode, std::FILE* out);
 
 /// Shows records on a terminal or in a log file. Exists on rank 0 only; safe to use from several
