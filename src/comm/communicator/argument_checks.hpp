@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <numeric>
 #include <span>
+#include <vector>
 
 namespace fourfold::comm {
 
@@ -63,6 +64,13 @@ inline void expect_all_to_all(const Communicator& own, ConstTensorView send,
 
 inline void expect_message(const Communicator& own, int peer) {
   FOURFOLD_EXPECT(peer >= 0 && peer < own.size() && peer != own.rank());
+}
+
+/// 0 ... ranks - 1
+inline std::vector<int> all_ranks(int ranks) {
+  std::vector<int> all(ranks);
+  std::iota(all.begin(), all.end(), 0);
+  return all;
 }
 
 }  // namespace fourfold::comm

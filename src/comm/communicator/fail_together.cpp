@@ -12,6 +12,7 @@
 #include <new>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 namespace fourfold::comm {
 namespace {
@@ -28,26 +29,20 @@ std::string packed(const Failure& failure) {
                      failure.is_users ? users : "system", place, failure.message);
 }
 
-struct Report {
-  ExitCode code = ExitCode::internal;
-  bool is_users = false;
-  std::string text;  ///< with the place
-
-  explicit Report(std::string_view packed_failure) {
-    const std::size_t line_end = packed_failure.find('\n');
-    std::string_view head = packed_failure.substr(0, line_end);
-    int number = 0;
-    std::from_chars(head.data(), head.data() + head.size(), number);
-    code = static_cast<ExitCode>(number);
-    head.remove_prefix(head.find(' ') + 1);
-    is_users = head.starts_with(users);
-    const std::string_view place = head.substr(head.find(' ') + 1);
-    text = packed_failure.substr(line_end + 1);
-    if (!place.empty()) {
-      text += fmt::format(" (noticed at {})", place);
-    }
+/// What packed() has packed; its message says the place.
+Failure unpacked(std::string_view packed_failure) {
+  const std::size_t line_end = packed_failure.find('\n');
+  std::string_view head = packed_failure.substr(0, line_end);
+  int number = 0;
+  std::from_chars(head.data(), head.data() + head.size(), number);
+  head.remove_prefix(head.find(' ') + 1);
+  const std::string_view place = head.substr(head.find(' ') + 1);
+  std::string message(packed_failure.substr(line_end + 1));
+  if (!place.empty()) {
+    message += fmt::format(" (noticed at {})", place);
   }
-};
+  return {static_cast<ExitCode>(number), head.starts_with(users), std::move(message), {}};
+}
 
 }  // namespace
 
@@ -79,17 +74,17 @@ void agree(Communicator& communicator, const std::optional<Failure>& mine) {
   }
   const auto messages = all_gather_text(communicator, mine ? packed(*mine) : std::string());
   constexpr int shown = 4;
-  std::optional<Report> decides;
+  std::optional<Failure> decides;
   std::string text;
   int failed = 0;
   for (std::size_t rank = 0; rank < messages.size(); ++rank) {
     if (messages[rank].empty()) {
       continue;
     }
-    const Report report(messages[rank]);
+    const Failure report = unpacked(messages[rank]);
     if (failed < shown) {
       text += format_message("{}rank {}: {}", MadeLines{failed == 0 ? "" : "\n  "}, rank,
-                             MadeLines{report.text});
+                             MadeLines{report.message});
     }
     if (!decides || (decides->is_users && !report.is_users)) {
       decides = report;

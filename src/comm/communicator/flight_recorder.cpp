@@ -28,8 +28,9 @@ std::uint64_t id_of(const std::string& name, const std::vector<int>& world_ranks
 void add_to_digest(RecordedGroup& group, const Call& call) {
   const bool same_bytes =
       call.operation == Operation::all_reduce || call.operation == Operation::broadcast;
+  const std::uint64_t its_bytes = same_bytes ? call.bytes : 0;
   const std::array<std::uint64_t, 3> words{group.digest, static_cast<std::uint64_t>(call.operation),
-                                           same_bytes ? static_cast<std::uint64_t>(call.bytes) : 0};
+                                           its_bytes};
   std::array<char, sizeof words> bytes;
   std::memcpy(bytes.data(), words.data(), sizeof words);
   group.digest = name_salt(bytes.data(), bytes.size());
@@ -55,7 +56,7 @@ std::size_t FlightRecorder::add_group(std::string name, std::vector<int> world_r
   const auto same = std::count_if(groups_.begin(), groups_.end(), [&](const RecordedGroup& group) {
     return group.name == name && group.world_ranks == world_ranks;
   });
-  const std::uint64_t id = id_of(name, world_ranks, static_cast<std::uint64_t>(same));
+  const std::uint64_t id = id_of(name, world_ranks, same);
   groups_.push_back({.id = id, .name = std::move(name), .world_ranks = std::move(world_ranks)});
   return groups_.size() - 1;
 }
@@ -68,8 +69,7 @@ std::uint64_t FlightRecorder::enter(std::size_t group, const Call& call) {
     add_to_digest(groups_[group], call);
   } else {
     const std::uint64_t peer = call.peer;
-    record.sequence =
-        ++messages_[{(std::uint64_t{group} << 32U) | peer, call.operation == Operation::send}];
+    record.sequence = ++messages_[{(group << 32U) | peer, call.operation == Operation::send}];
   }
   const std::uint64_t number = calls_++;
   if (ring_.size() < kept) {
@@ -149,7 +149,7 @@ FlightSnapshot FlightRecorder::snapshot() const {
 }
 
 double bus_factor(Operation operation, int ranks) noexcept {
-  const double others = static_cast<double>(ranks - 1) / ranks;
+  const double others = (ranks - 1.0) / ranks;
   switch (operation) {
     case Operation::all_reduce:
       return 2 * others;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// The body of builds for devices: of CUDA it needs nothing but the device room.
+#include "communicator/argument_checks.hpp"
 #include "device_reduction.hpp"
 #include "device_threads.hpp"
 #include "device_world.hpp"
@@ -10,7 +11,6 @@
 
 #include <fmt/format.h>
 
-#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -24,9 +24,7 @@ std::shared_ptr<DeviceRendezvous> make_device_rendezvous(ThreadWorld& world, int
                     "use a smaller mesh",
                     ranks, most_device_ranks));
   }
-  std::vector<int> everybody(ranks);
-  std::iota(everybody.begin(), everybody.end(), 0);
-  return std::make_shared<DeviceRendezvous>(world, std::move(everybody));
+  return std::make_shared<DeviceRendezvous>(world, all_ranks(ranks));
 }
 
 std::unique_ptr<Communicator> join_on_device(const std::shared_ptr<DeviceRendezvous>& meeting,

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device_world.hpp"
 
+#include "communicator/argument_checks.hpp"
 #include "nccl/check.nccl.hpp"
 #include "nccl/nccl_communicator.nccl.hpp"
 
@@ -17,7 +18,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
-#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -147,10 +147,8 @@ std::shared_ptr<Communicator> make_device_world(Communicator& host, const std::s
     require_device_each(host, machine, facts);
   }
   const auto calls = std::make_shared<NcclCalls>(*host.flight_recorder(), options.deadline_s);
-  std::vector<int> everybody(host.size());
-  std::iota(everybody.begin(), everybody.end(), 0);
   auto world =
-      std::make_shared<NcclCommunicator>(host, join(host, calls), std::move(everybody), calls);
+      std::make_shared<NcclCommunicator>(host, join(host, calls), all_ranks(host.size()), calls);
   if (host.rank() == 0) {
     tell(host, facts, options);
   }

@@ -13,7 +13,6 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <bit>
 #include <string>
 #include <utility>
 #include <vector>
@@ -168,7 +167,7 @@ std::unique_ptr<MpiEndpoint> MpiEndpoint::duplicate(MPI_Comm comm, MpiProgress& 
 
 std::int64_t MpiEndpoint::memory_domain() const {
   const std::string machine = machine_identity();
-  return std::bit_cast<std::int64_t>(name_salt(machine.data(), machine.size()));
+  return name_salt(machine.data(), machine.size());
 }
 
 std::unique_ptr<TransferBatch> MpiEndpoint::batch() {
@@ -195,6 +194,14 @@ std::unique_ptr<Endpoint> MpiEndpoint::subgroup(std::span<const int> members,
   check_mpi(MPI_Group_free(&all));
   check_mpi(MPI_Comm_set_name(comm, name.c_str()));
   return std::make_unique<MpiEndpoint>(CommHandle(comm), progress_);
+}
+
+std::string mpi_library() {
+  std::string text(MPI_MAX_LIBRARY_VERSION_STRING, '\0');
+  int length = 0;
+  check_mpi(MPI_Get_library_version(text.data(), &length));
+  text.resize(length);
+  return text;
 }
 
 void check_mpi(int rc, std::source_location where) {

@@ -79,4 +79,7 @@ class MpiEndpoint : public Endpoint {
 /// place of the call. Every MPI call of this room goes through it, except in destructors.
 void check_mpi(int rc, std::source_location where = std::source_location::current());
 
+/// The text of MPI_Get_library_version.
+std::string mpi_library();
+
 }  // namespace fourfold::comm

@@ -98,10 +98,7 @@ bool LibraryCollectives::can_reduce(DType dtype) noexcept {
 }
 
 std::string LibraryCollectives::library() {
-  std::string text(MPI_MAX_LIBRARY_VERSION_STRING, '\0');
-  int length = 0;
-  check_mpi(MPI_Get_library_version(text.data(), &length));
-  text.resize(length);
+  const std::string text = mpi_library();
   constexpr std::string_view mpich = "MPICH Version:";
   if (text.starts_with(mpich)) {
     const auto number = text.find_first_not_of(" \t", mpich.size());

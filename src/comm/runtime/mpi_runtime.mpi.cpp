@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "communicator/argument_checks.hpp"
 #include "devices/device_world.hpp"
 #include "finish.mpi.hpp"
 #include "host/endpoint.mpi.hpp"
@@ -21,7 +22,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <exception>
-#include <numeric>
 #include <system_error>
 #include <thread>
 #include <tuple>
@@ -30,14 +30,6 @@
 
 namespace fourfold::comm {
 namespace {
-
-std::string library_version() {
-  std::string text(MPI_MAX_LIBRARY_VERSION_STRING, '\0');
-  int length = 0;
-  check_mpi(MPI_Get_library_version(text.data(), &length));
-  text.resize(length);
-  return text;
-}
 
 std::string host_name() {
   std::string text(MPI_MAX_PROCESSOR_NAME, '\0');
@@ -124,7 +116,7 @@ MpiRuntime::MpiRuntime(int* argc, char*** argv) : impl_(std::make_unique<Impl>()
   check_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
   check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &size));
   const Launch launch = launch_of([](const char* name) { return std::getenv(name); });
-  if (const auto problem = singleton_problem(launch, size, library_version())) {
+  if (const auto problem = singleton_problem(launch, size, mpi_library())) {
     set_rank_identity({launch.rank, launch.size, host_name(), nullptr});
     MPI_Finalize();  // alone: nobody can hang
     throw UserError(ExitCode::config, *problem);
@@ -141,10 +133,8 @@ MpiRuntime::MpiRuntime(int* argc, char*** argv) : impl_(std::make_unique<Impl>()
   // A launcher may bind each rank to cores of its own; then this yields a little early, which
   // costs nothing on a core that nobody else wants.
   impl_->progress = std::make_unique<MpiProgress>(ranks_on_host() > cores_allowed());
-  std::vector<int> everybody(size);
-  std::iota(everybody.begin(), everybody.end(), 0);
   impl_->world = std::make_unique<MessageCommunicator>(
-      MpiEndpoint::duplicate(MPI_COMM_WORLD, *impl_->progress), "world", std::move(everybody));
+      MpiEndpoint::duplicate(MPI_COMM_WORLD, *impl_->progress), "world", all_ranks(size));
 }
 
 MpiRuntime::~MpiRuntime() {
@@ -162,7 +152,7 @@ MpiRuntime::~MpiRuntime() {
   impl_->device_world.reset();
   std::string library;
   try {
-    library = library_version();
+    library = mpi_library();
     world().barrier();
   } catch (const std::exception& error) {
     log::local(log::Level::error,

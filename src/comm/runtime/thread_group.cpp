@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "communicator/argument_checks.hpp"
 #include "devices/device_world.hpp"
 #include "host/endpoint.threads.hpp"
 #include "host/message_communicator.hpp"
@@ -10,7 +11,6 @@
 
 #include <exception>
 #include <mutex>
-#include <numeric>
 #include <thread>
 #include <vector>
 
@@ -35,11 +35,9 @@ void run_threads(int ranks, bool on_device, const std::function<void(Communicato
       world.fail(rank, reason);
     };
     try {
-      std::vector<int> everybody(ranks);
-      std::iota(everybody.begin(), everybody.end(), 0);
       std::unique_ptr<Communicator> communicator = std::make_unique<MessageCommunicator>(
           std::make_unique<ThreadEndpoint>(world, world.progress(rank), channel, rank), "world",
-          std::move(everybody));
+          all_ranks(ranks));
       if (on_device) {
         communicator = join_on_device(meeting, std::move(communicator));
       }

@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstring>
+#include <system_error>
 
 namespace fourfold::comm {
 namespace {
@@ -31,16 +31,6 @@ constexpr std::array<LauncherVariables, 5> launchers{{
     {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"},
 }};
 
-std::optional<int> number(const char* text) {
-  int value = 0;
-  if (text == nullptr) {
-    return std::nullopt;
-  }
-  const char* end = text + std::strlen(text);
-  const auto [stop, error] = std::from_chars(text, end, value);
-  return error == std::errc{} && stop == end ? std::optional(value) : std::nullopt;
-}
-
 /// What Slurm's --mpi must be for this MPI.
 const char* slurm_plugin(const std::string& mpi_library) {
   return mpi_library.find("Open MPI") != std::string::npos ? "pmix" : "pmi2";
@@ -48,12 +38,24 @@ const char* slurm_plugin(const std::string& mpi_library) {
 
 }  // namespace
 
+std::string value_of(const Environment& environment, const char* name) {
+  const char* const value = environment(name);
+  return value == nullptr ? "" : value;
+}
+
+std::optional<int> number_in(std::string_view text) {
+  int value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  return error == std::errc{} && stop == end ? std::optional(value) : std::nullopt;
+}
+
 Launch launch_of(const Environment& environment) {
   for (const LauncherVariables& launcher : launchers) {
     // What is no number of ranks no launcher has set.
-    const auto size = number(environment(launcher.size));
+    const auto size = number_in(value_of(environment, launcher.size));
     if (size && *size >= 1) {
-      const int rank = number(environment(launcher.rank)).value_or(0);
+      const int rank = number_in(value_of(environment, launcher.rank)).value_or(0);
       return {0 <= rank && rank < *size ? rank : 0, *size, launcher.size};
     }
   }

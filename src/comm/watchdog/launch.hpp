@@ -5,11 +5,17 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace fourfold::comm {
 
 /// Reads an environment variable; nullptr when it is not set.
 using Environment = std::function<const char*(const char* name)>;
+
+/// Of a variable; empty when it is not set.
+std::string value_of(const Environment& environment, const char* name);
+/// All of `text` as a number; nothing: it is none.
+std::optional<int> number_in(std::string_view text);
 
 /// What the launcher of this process says about the ranks it started.
 struct Launch {

@@ -37,7 +37,7 @@ bool take(std::string_view& text, std::string_view word) {
 }
 
 /// "2(x3),1" as 2, 2, 2, 1. Empty: it is not that, or of more than `most` nodes.
-std::vector<int> counts_of(std::string_view text, std::size_t most) {
+std::vector<int> counts_of(std::string_view text, std::int64_t most) {
   std::vector<int> counts;
   do {
     const auto tasks = take_number(text);
@@ -48,7 +48,7 @@ std::vector<int> counts_of(std::string_view text, std::size_t most) {
         return {};
       }
     }
-    if (!tasks || !times || counts.size() + static_cast<std::size_t>(*times) > most) {
+    if (!tasks || !times || std::ssize(counts) + *times > most) {
       return {};
     }
     counts.insert(counts.end(), *times, *tasks);
@@ -157,7 +157,7 @@ std::string reason_of(const HangDiagnosis& verdict, const StartState& start) {
 std::vector<std::string> nodes_of_ranks(const std::vector<std::string>& nodes,
                                         std::string_view tasks_per_node,
                                         std::string_view distribution, int ranks) {
-  std::vector<int> left = counts_of(tasks_per_node, nodes.size());
+  std::vector<int> left = counts_of(tasks_per_node, std::ssize(nodes));
   const std::string_view over_nodes = distribution_over_nodes(distribution);
   if (nodes.empty() || left.size() != nodes.size() ||
       std::accumulate(left.begin(), left.end(), std::int64_t{0}) != ranks ||

@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstring>
 #include <numeric>
 #include <optional>
@@ -27,18 +26,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view prefix = "rank-";
 
-std::optional<int> number(std::string_view text) {
-  int value = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc{} && stop == text.data() + text.size() ? std::optional(value)
-                                                                   : std::nullopt;
-}
-
-std::string variable(const Environment& environment, const char* name) {
-  const char* const value = environment(name);
-  return value == nullptr ? "" : value;
-}
-
 /// Where Hydra's mpiexec listens, "node0:34991", which it tells its proxy on every host.
 std::string address_of_mpiexec(const std::string& parent) {
   constexpr std::string_view option("--control-port\0", 15);
@@ -52,7 +39,7 @@ std::string name_of(int rank) {
 
 /// Whose file it is; nothing for other names.
 std::optional<int> rank_of(std::string_view name) {
-  return name.starts_with(prefix) ? number(name.substr(prefix.size())) : std::nullopt;
+  return name.starts_with(prefix) ? number_in(name.substr(prefix.size())) : std::nullopt;
 }
 
 /// When a file was written last; nothing: there is none.
@@ -75,9 +62,9 @@ std::string name_of_start(const Environment& environment, const std::string& par
   std::string name;
   // mpiexec inside a job starts some of its proxies in a step, and others not.
   for (const std::string& part :
-       {variable(environment, "SLURM_JOB_ID"), variable(environment, "SLURM_RESTART_COUNT"),
-        mpiexec.empty() ? variable(environment, "SLURM_STEP_ID") : mpiexec,
-        variable(environment, "PMIX_NAMESPACE"), variable(environment, "PALS_APID")}) {
+       {value_of(environment, "SLURM_JOB_ID"), value_of(environment, "SLURM_RESTART_COUNT"),
+        mpiexec.empty() ? value_of(environment, "SLURM_STEP_ID") : mpiexec,
+        value_of(environment, "PMIX_NAMESPACE"), value_of(environment, "PALS_APID")}) {
     name += (name.empty() || part.empty() ? "" : "-") + part;
   }
   std::ranges::replace_if(
@@ -88,18 +75,18 @@ std::string name_of_start(const Environment& environment, const std::string& par
 std::vector<int> ranks_beside(const Environment& environment, const Launch& launch) {
   std::vector<int> ranks;
   for (const char* const name : {"MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE"}) {
-    if (number(variable(environment, name)) == launch.size) {
+    if (number_in(value_of(environment, name)) == launch.size) {
       ranks.resize(launch.size);
       std::iota(ranks.begin(), ranks.end(), 0);
       return ranks;
     }
   }
   // Tasks of Slurm are ranks where it has started as many as there are ranks.
-  std::istringstream tasks(variable(environment, "SLURM_GTIDS"));
-  const bool are_ranks = number(variable(environment, "SLURM_STEP_NUM_TASKS")) == launch.size &&
-                         number(variable(environment, "SLURM_PROCID")) == launch.rank;
+  std::istringstream tasks(value_of(environment, "SLURM_GTIDS"));
+  const bool are_ranks = number_in(value_of(environment, "SLURM_STEP_NUM_TASKS")) == launch.size &&
+                         number_in(value_of(environment, "SLURM_PROCID")) == launch.rank;
   for (std::string task; are_ranks && std::getline(tasks, task, ',');) {
-    if (const auto rank = number(task)) {
+    if (const auto rank = number_in(task)) {
       ranks.push_back(*rank);
     }
   }

@@ -38,11 +38,6 @@ const char* variable(const char* name) {
   return std::getenv(name);
 }
 
-std::string text_of_variable(const char* name) {
-  const char* const value = variable(name);
-  return value == nullptr ? "" : value;
-}
-
 std::string own_host() {
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);
@@ -213,11 +208,11 @@ StartState StartupWatchdog::Impl::state() const {
   StartState start{.ranks = launch.size,
                    .limit_s = options.limit_s,
                    .waiting = meeting.arrivals(options.limit_s)};
-  const std::string nodes = text_of_variable("SLURM_STEP_NODELIST");
+  const std::string nodes = value_of(variable, "SLURM_STEP_NODELIST");
   if (!nodes.empty() && options.expand_nodes) {
     start.nodes =
-        nodes_of_ranks(options.expand_nodes(nodes), text_of_variable("SLURM_STEP_TASKS_PER_NODE"),
-                       text_of_variable("SLURM_DISTRIBUTION"), launch.size);
+        nodes_of_ranks(options.expand_nodes(nodes), value_of(variable, "SLURM_STEP_TASKS_PER_NODE"),
+                       value_of(variable, "SLURM_DISTRIBUTION"), launch.size);
   }
   return start;
 }

@@ -21,7 +21,7 @@ constexpr std::chrono::seconds to_show_secret{3};
 bool are_equal(std::string_view one, std::string_view other) {
   unsigned different = one.size() == other.size() ? 0 : 1;
   for (std::size_t i = 0; i < std::min(one.size(), other.size()); ++i) {
-    different |= static_cast<unsigned char>(one[i]) ^ static_cast<unsigned char>(other[i]);
+    different |= one[i] ^ other[i];
   }
   return different == 0;
 }

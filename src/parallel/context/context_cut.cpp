@@ -21,7 +21,7 @@ constexpr std::array keys_of_lower{ChunkProduct{0, {0, 1}, false}, ChunkProduct{
 constexpr std::array keys_of_higher{ChunkProduct{1, {0, 2}, false}};
 
 /// The heads of one tensor-parallel rank can be dealt to cp ranks.
-bool heads_divide(std::int64_t heads, std::int64_t kv_heads, int cp) {
+bool heads_divide(std::int64_t heads, std::int64_t kv_heads, std::int64_t cp) {
   return heads % cp == 0 && (kv_heads % cp == 0 || cp % kv_heads == 0);
 }
 
@@ -29,16 +29,16 @@ bool heads_divide(std::int64_t heads, std::int64_t kv_heads, int cp) {
 struct Cut {
   const model::Architecture& config;
   ContextMode mode;
-  int tp;
+  std::int64_t tp;
 
   std::int64_t heads() const { return config.attention.heads / tp; }
   std::int64_t kv_heads() const {
     return std::max<std::int64_t>(1, config.attention.kv_heads / tp);
   }
-  bool deals_heads(int cp) const {
+  bool deals_heads(std::int64_t cp) const {
     return mode != ContextMode::ulysses || heads_divide(heads(), kv_heads(), cp);
   }
-  bool works(int cp) const {
+  bool works(std::int64_t cp) const {
     return cp == 1 ||
            (config.context % (2 * cp) == 0 && config.context / cp >= tp && deals_heads(cp));
   }
@@ -47,7 +47,7 @@ struct Cut {
 /// The degrees next below and above `cp` that work, as "2 or 4"; 1 always does.
 std::string degrees_near(int cp, const Cut& cut) {
   const std::int64_t highest = cut.config.context / 2;
-  int below = std::max<int>(1, std::min<int>(cp - 1, static_cast<int>(highest)));
+  std::int64_t below = std::max<std::int64_t>(1, std::min<std::int64_t>(cp - 1, highest));
   while (!cut.works(below)) {
     --below;
   }
@@ -65,7 +65,7 @@ std::string contexts_near(int cp, const Cut& cut) {
     return "";
   }
   const std::int64_t unit = std::int64_t{2} * cp;
-  const std::int64_t least = (std::int64_t{cut.tp} * cp + unit - 1) / unit * unit;
+  const std::int64_t least = (cut.tp * cp + unit - 1) / unit * unit;
   const std::int64_t below = cut.config.context / unit * unit;
   const std::int64_t above = std::max(least, below + unit);
   return below >= std::max(least, unit)

@@ -39,7 +39,6 @@ void PieceReducer::reach_replicas(device::StreamRef stream) {
     return;
   }
   work_.wait(stream);
-  work_ = comm::Work{};
   stage_ = Stage::replicas;
   if (replicas_->size() > 1) {
     work_ = replicas_->all_reduce(mine_, comm::ReduceOp::sum, stream);
@@ -49,7 +48,6 @@ void PieceReducer::reach_replicas(device::StreamRef stream) {
 void PieceReducer::wait(device::StreamRef stream) {
   reach_replicas(stream);
   work_.wait(stream);
-  work_ = comm::Work{};
   stage_ = Stage::idle;
 }
 

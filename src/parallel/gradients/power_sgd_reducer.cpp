@@ -117,7 +117,6 @@ bool PowerSgdReducer::next_leg(device::StreamRef stream) {
     return true;
   }
   work_.wait(stream);
-  work_ = comm::Work{};
   if (leg_ == Leg::first) {
     start_second(stream);
     return false;

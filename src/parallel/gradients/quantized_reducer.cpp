@@ -98,7 +98,6 @@ bool QuantizedReducer::next_leg(device::StreamRef stream) {
     return true;
   }
   work_.wait(stream);
-  work_ = comm::Work{};
   end(legs_[leg_], stream);
   ++leg_;
   if (leg_ == legs_.size()) {

@@ -211,7 +211,6 @@ void MicroBatchReduction::finish(device::StreamRef stream) {
 
 void MicroBatchReduction::wait(std::size_t segment, device::StreamRef stream) {
   replica_sums_[segment].wait(stream);
-  replica_sums_[segment] = comm::Work{};
   const Range flat = plan_.parameters->layout().segments[segment].flat;
   for (PieceReducer& sum : vectors_) {
     if (sum.flat() == flat) {

@@ -124,7 +124,6 @@ model::Stage* Pipeline::head() noexcept {
 void Pipeline::wait_for(int transfer, device::StreamRef stream) {
   if (transfer >= 0) {
     works_[transfer].wait(stream);
-    works_[transfer] = comm::Work{};
     if (std::erase(in_flight_, transfer) > 0) {
       note_complete(transfer);
     }

@@ -72,7 +72,6 @@ void WeightGathering::needed(Part part, device::StreamRef stream) {
   for (std::size_t i = 0; i < segments.size(); ++i) {
     if (segments[i].unit == part.unit || segments[i].unit == Segment::every_unit) {
       works_[i].wait(stream);
-      works_[i] = comm::Work{};
     }
   }
   Buffer* const buffer = buffer_of(part);
@@ -108,7 +107,6 @@ void WeightGathering::ahead(Part part) {
 void WeightGathering::wait(device::StreamRef stream) {
   for (comm::Work& work : works_) {
     work.wait(stream);
-    work = comm::Work{};
   }
   for (Buffer& buffer : buffers_) {
     for (comm::Work& work : buffer.gathers) {
