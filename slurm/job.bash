@@ -314,7 +314,7 @@ start_run() {
     case ${lines[i]} in
       --set) overrides+=(--set "${lines[i + 1]}") ;;
       --exit-file) exit_file=${lines[i + 1]} ;;
-      --fast-dir) fast_dir=${lines[i + 1]} ;;
+      --node-local-dir) node_local_dir=${lines[i + 1]} ;;
       --run-file)
         take_run_file "${lines[i + 1]}" "${lines[i + 2]-}" "$@"
         set -- "${taken[@]}"
@@ -358,12 +358,12 @@ tells_of_signal() {
 
 # train_job ARGUMENT...: `fourfold train ARGUMENT...`, and again inside this job as often as FOURFOLD_RESTARTS_INSIDE allows. Sets
 # `outcome` to "again", "finished", "stop" or "superseded" (the chain has gone on without this job, which has to leave everything
-# as it is), `preempted` to 1 if it was, `bad_nodes` to those that failed, with commas, and `fast_dir` to where nodes keep steps. Returns the exit code of the run
+# as it is), `preempted` to 1 if it was, `bad_nodes` to those that failed, with commas, and `node_local_dir` to where nodes keep steps. Returns the exit code of the run
 # (docs/exit-codes.md), which exit.json knows better than srun.
 # shellcheck disable=SC2034  # for the scripts that source this
 train_job() {
   local code=0 now launches=0 fits=1 failed='' before
-  outcome=stop preempted=0 bad_nodes='' fast_dir=''
+  outcome=stop preempted=0 bad_nodes='' node_local_dir=''
   while :; do
     start_run "$@" && now=0 || now=$?
     if [[ $fits == 0 ]]; then

@@ -151,7 +151,7 @@ launch() {
     if [[ -n $per_node ]]; then
       use=$(((count - 1) / per_node + 1))
       srun_options+=(--nodes="$use")
-      if [[ -n ${restarts_inside-} && -n ${fast_dir-} && ${#nodes_used[@]} -gt 0 && $use -lt $SLURM_JOB_NUM_NODES ]]; then
+      if [[ -n ${restarts_inside-} && -n ${node_local_dir-} && ${#nodes_used[@]} -gt 0 && $use -lt $SLURM_JOB_NUM_NODES ]]; then
         chosen=$(deaf && nodes_to_use "$use")
         srun_options+=(${chosen:+--nodelist="$chosen"})
       fi

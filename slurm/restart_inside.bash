@@ -58,7 +58,7 @@ may_restart_inside() {
 }
 
 # nodes_to_use COUNT: so many of this job's nodes, with commas, for a launch that leaves some idle, so that they keep all that the ones of
-# the launch before, `nodes_used` in their order, have kept of the run: each also keeps what the one before it wrote (checkpoint.fast_partner).
+# the launch before, `nodes_used` in their order, have kept of the run: each also keeps what the one before it wrote (checkpoint.node_local_partner).
 # Nothing where no such nodes are found.
 nodes_to_use() {
   local left=() one i next without

@@ -186,13 +186,13 @@ give_up_given() {
   fi
 }
 
-# prefer_survivors: when nodes of this job have failed and the others keep steps of the run (checkpoint.fast_dir), a job that asks for
+# prefer_survivors: when nodes of this job have failed and the others keep steps of the run (checkpoint.node_local_dir), a job that asks for
 # these begins before the next one, if they are free soon: another one of the same, of which Slurm lets go when FOURFOLD_PREFER_S is over
 # (--deadline). The next job waits for its end; once it has begun, it submits one of its own, and cancels that (give_up_given): the jobs of
 # a chain begin in the order of their numbers. Sets `next` to it. Fails where there is no such job.
 prefer_survivors() {
   local answer errors='' facts survivors other limit_s bad
-  [[ -n $bad_nodes && -n $fast_dir && $prefer_s != 0 && -z $cluster && ${#successor[@]} -gt 0 && ${successor[0]} != bash ]] || return
+  [[ -n $bad_nodes && -n $node_local_dir && $prefer_s != 0 && -z $cluster && ${#successor[@]} -gt 0 && ${successor[0]} != bash ]] || return
   [[ -z $(field ReqNodeList "$own_facts") ]] && limit_s=$(seconds_of_limit "$(field TimeLimit "$own_facts")") || return
   # One that its user holds, or has begin later, waits for that.
   facts=$(facts_of "$next") && [[ $(field Reason "$facts") != JobHeld* && $(field Priority "$facts") != 0 ]] || return

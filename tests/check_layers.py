@@ -14,22 +14,22 @@ import sys
 ARROWS = {
     "base": [], "device": ["base"], "comm": ["device"], "kernels": ["device"], "io": ["comm"],
     "model": ["kernels"], "schedule": ["model"], "parallel": ["schedule", "comm"], "plan": ["schedule"], "data": ["io"],
-    "runfile": ["parallel"], "interchange": ["runfile", "data"], "telemetry": ["runfile", "io"],
+    "runfile": ["parallel"], "model_conversion": ["runfile", "data"], "telemetry": ["runfile", "io"],
     "batch": ["telemetry"], "train": ["telemetry", "parallel", "plan", "data"], "program": ["base"], "exchange": ["comm"],
-    "apps": ["train", "interchange", "batch", "program", "exchange"],
+    "apps": ["train", "model_conversion", "batch", "program", "exchange"],
     "harness": ["comm", "program"], "tests": ["apps", "harness"], "benchmarks": ["apps"],
 }
 FOLDERS = {"io": "io", "kernels": "kernels", "apps": "apps", "tests": "tests", "benchmarks": "benchmarks",
            "apps/program": "program", "apps/exchange": "exchange", "tests/harness": "harness", **{f"src/{room}": room for room in
-           ("base", "device", "comm", "model", "schedule", "parallel", "data", "runfile", "interchange",
+           ("base", "device", "comm", "model", "schedule", "parallel", "data", "runfile", "model_conversion",
             "telemetry", "batch", "train", "plan")}}
 # The same inside rooms whose folders are compiled as one library. Their public headers belong to the folder of their source; those
 # without one are named beside.
 FOLDER_ARROWS = {
     "io": {
-        "disk": [], "sums": [], "hdf5": ["disk"], "tokens": ["disk", "sums"], "foreign": ["sums", "hdf5"], "format": ["sums", "hdf5"],
+        "disk": [], "checksum": [], "hdf5": ["disk"], "tokens": ["disk", "checksum"], "external_formats": ["checksum", "hdf5"], "format": ["checksum", "hdf5"],
         "step": ["format"], "payload": ["step"], "load": ["step"], "save": ["payload", "load"],
-        "recut": ["save"], "repair": ["save"], "fast": ["save"],
+        "reshard": ["save"], "repair": ["save"], "local_tier": ["save"],
     },
     "kernels": {
         "backend": ["runtime"], "runtime": [], "vectors": ["runtime"],
@@ -81,7 +81,7 @@ CALLS = {
           "src/comm/watchdog/startup_watchdog.cpp", "src/device/process_memory.cpp", "src/device/process_memory.cpp",
           "io/disk/file.cpp", "io/disk/temporary.cpp",  # folders, and names that are of no use to others
           "io/disk/at_signal.cpp",  # in a signal handler, where nothing else may be called
-          "io/foreign/event_file.cpp"},  # what O_EXCL makes anew
+          "io/external_formats/event_file.cpp"},  # what O_EXCL makes anew
          "base/regular_file.hpp, or what is built on it: no pipe, device or link may take a file's place"),
 }
 # What makes a message, and what may not stand between its brackets: text from outside would begin lines of its own there.

@@ -16,6 +16,10 @@ WORDS = {
     "dealing": "shared_reduction", "bell": "notifier",
     "crowd": "oversubscription", "crowds": "oversubscriptions", "examiner": "health_check",
     "exercise": "collective_benchmark",
+    "remake": "recompute", "remakes": "recomputes", "outlook": "eta",
+    "endpoint": "transport", "endpoints": "transports",
+    "recut": "reshard", "recuts": "reshards", "recutting": "resharding",
+    "interchange": "model_conversion",
 }
 # Whole identifiers, whatever stands around them.
 PHRASES = {
@@ -24,7 +28,13 @@ PHRASES = {
     "HangVerdict": "HangDiagnosis", "StartWatch": "StartupWatchdog", "Culprit": "SuspectRank", "DeviceMeeting": "DeviceRendezvous",
     "RoutedReduction": "RingTreeReduction", "ParameterShare": "ParameterShard", "StateShare": "CheckpointShardWriter", "WayRounds": "TimingRounds",
     "CodedSum": "QuantizedReducer", "LowRankSum": "PowerSgdReducer", "PieceSum": "PieceReducer", "BucketSum": "BucketReducer",
-    "post_validation": "nothing: it is gone",
+    "FastLevel": "LocalTier", "fast_level": "local_tier", "fast_word": "tier_id", "fast_step": "local_step", "fast_steps": "local_steps",
+    "fast_dir": "node_local_dir", "front_door": "cli",
+    "product_choice": "matmul_tuning", "product_choices": "matmul_tuning", "ProductChoice": "MatmulTuning", "ProductPlan": "GemmPlan",
+    "ProductKind": "GemmKind", "WayTimes": "AlgorithmTimes", "find_ways": "find_algorithms",
+    "weights_ahead": "prefetch_weights", "weights_needed": "acquire_weights", "weights_done": "release_weights", "gather_ahead": "prefetch_rows",
+    "RoundMachine": "RoundTask", "make_machine": "make_task", "ForeignTensor": "ExternalTensor", "foreign_tensor": "external_tensor",
+    "WatchConfig": "WatchdogConfig", "post_validation": "nothing: it is gone",
 }
 FOLDERS = ("src", "io", "kernels", "apps", "tests/unit", "tests/emulation", "benchmarks")
 SUFFIXES = {".cpp", ".hpp", ".cu", ".cuh"}

@@ -5,11 +5,11 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/data/tokenizer.hpp>
-#include <fourfold/interchange/export.hpp>
-#include <fourfold/interchange/hf_tokenizer.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/io/tensor_source.hpp>
+#include <fourfold/model_conversion/export.hpp>
+#include <fourfold/model_conversion/hf_tokenizer.hpp>
 #include <fourfold/program/print.hpp>
 #include <fourfold/program/progress.hpp>
 #include <fourfold/runfile/model_of_checkpoint.hpp>
@@ -30,8 +30,8 @@ namespace {
 constexpr std::int64_t beside_buffers_bytes = std::int64_t{48} << 20;
 
 /// No tokenizer, and the reason.
-interchange::HfTokenizer no_tokenizer(const std::string& why) {
-  interchange::HfTokenizer none;
+model_conversion::HfTokenizer no_tokenizer(const std::string& why) {
+  model_conversion::HfTokenizer none;
   none.notes.push_back(
       format_message("no tokenizer is written: {}; name the model's with --tokenizer", why));
   return none;
@@ -74,8 +74,9 @@ OpenedTokenizer trained_tokenizer(const std::string& named, const model::Archite
   return nullptr;
 }
 
-interchange::HfTokenizer tokenizer_for(const Request& request, const io::Checkpoint& checkpoint,
-                                       const model::Architecture& config) {
+model_conversion::HfTokenizer tokenizer_for(const Request& request,
+                                            const io::Checkpoint& checkpoint,
+                                            const model::Architecture& config) {
   if (request.format != "hf" || request.tokenizer == "none") {
     return {};
   }
@@ -90,7 +91,7 @@ interchange::HfTokenizer tokenizer_for(const Request& request, const io::Checkpo
   train::refuse_foreign_tokenizer(checkpoint, *tokenizer,
                                   request.allow_mixed_tokenizers || data.allow_mixed_tokenizers);
   try {
-    return interchange::hf_tokenizer(*tokenizer, config.context);
+    return model_conversion::hf_tokenizer(*tokenizer, config.context);
   } catch (const UserError& error) {  // what lies beside it
     if (!request.tokenizer.empty()) {
       throw;
@@ -99,27 +100,28 @@ interchange::HfTokenizer tokenizer_for(const Request& request, const io::Checkpo
   }
 }
 
-interchange::ExportPlan plan_of(const Request& request, const model::Architecture& config,
-                                const interchange::HfTokenizer& tokenizer) {
+model_conversion::ExportPlan plan_of(const Request& request, const model::Architecture& config,
+                                     const model_conversion::HfTokenizer& tokenizer) {
   const std::int64_t shard_bytes = request.shard_bytes;
-  const interchange::ExportOptions options{.dtype = *dtype_from_name(request.dtype),
-                                           .shard_bytes = shard_bytes,
-                                           .vocab_multiple = request.vocab_multiple};
-  return request.format == "hf" ? interchange::plan_hf_export(config, options, tokenizer)
-                                : interchange::plan_llmc_export(config, options);
+  const model_conversion::ExportOptions options{.dtype = *dtype_from_name(request.dtype),
+                                                .shard_bytes = shard_bytes,
+                                                .vocab_multiple = request.vocab_multiple};
+  return request.format == "hf" ? model_conversion::plan_hf_export(config, options, tokenizer)
+                                : model_conversion::plan_llmc_export(config, options);
 }
 
-void print_plan(const interchange::ExportPlan& plan, const std::string& output) {
-  for (const interchange::ForeignFile& file : plan.files) {
+void print_plan(const model_conversion::ExportPlan& plan, const std::string& output) {
+  for (const model_conversion::ExternalFile& file : plan.files) {
     program::print("{}{}{}  {} tensors, {}\n", output, plan.is_folder ? "/" : "", file.name,
                    file.tensors.size(), telemetry::bytes_text(file.bytes));
   }
-  for (const interchange::TextFile& text : plan.texts) {
+  for (const model_conversion::TextFile& text : plan.texts) {
     program::print("{}/{}\n", output, text.name);
   }
 }
 
-void print_notes(const interchange::HfTokenizer& tokenizer, const interchange::ExportPlan& plan) {
+void print_notes(const model_conversion::HfTokenizer& tokenizer,
+                 const model_conversion::ExportPlan& plan) {
   for (const std::vector<std::string>* const notes : {&tokenizer.notes, &plan.notes}) {
     for (const std::string& note : *notes) {
       program::print("note   {}\n", note);
@@ -134,9 +136,9 @@ ExitCode export_model(const Request& request) {
   program::Progress progress(request.dry_run ? "none" : request.progress, "exported");
   io::CheckpointSource source(open(request.checkpoint));
   const io::Checkpoint& checkpoint = source.checkpoint();
-  const model::Architecture config = interchange::model_of(checkpoint);
-  const interchange::HfTokenizer tokenizer = tokenizer_for(request, checkpoint, config);
-  const interchange::ExportPlan plan = plan_of(request, config, tokenizer);
+  const model::Architecture config = model_conversion::model_of(checkpoint);
+  const model_conversion::HfTokenizer tokenizer = tokenizer_for(request, checkpoint, config);
+  const model_conversion::ExportPlan plan = plan_of(request, config, tokenizer);
   if (request.dry_run) {
     program::print("step {} of {} would be written to\n", checkpoint.step(),
                    checkpoint.path().string());
@@ -144,7 +146,7 @@ ExitCode export_model(const Request& request) {
     print_notes(tokenizer, plan);
     return ExitCode::finished;
   }
-  interchange::write_export(
+  model_conversion::write_export(
       plan, source, request.to, request.memory_bytes - beside_buffers_bytes,
       [&](std::int64_t done_bytes) { progress.show(done_bytes, plan.bytes()); });
   progress.finish();

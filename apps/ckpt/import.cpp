@@ -9,13 +9,13 @@
 #include <fourfold/base/text.hpp>
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/data/tokenizer.hpp>
-#include <fourfold/interchange/import.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/made_folders.hpp>
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/io/streamed_save.hpp>
 #include <fourfold/model/presets.hpp>
+#include <fourfold/model_conversion/import.hpp>
 #include <fourfold/program/print.hpp>
 #include <fourfold/program/progress.hpp>
 #include <fourfold/runfile/model_of_checkpoint.hpp>
@@ -43,10 +43,10 @@ bool is_hf(const Request& request) {
                                 : request.format == "hf";
 }
 
-interchange::ForeignModel open_model(const Request& request) {
-  const interchange::ImportOptions options{.vocab = request.vocab, .context = request.context};
-  return is_hf(request) ? interchange::open_hf(request.foreign, options)
-                        : interchange::open_llmc(request.foreign, options);
+model_conversion::ExternalModel open_model(const Request& request) {
+  const model_conversion::ImportOptions options{.vocab = request.vocab, .context = request.context};
+  return is_hf(request) ? model_conversion::open_hf(request.foreign, options)
+                        : model_conversion::open_llmc(request.foreign, options);
 }
 
 /// Its name holds in any working directory. @throws UserError when it is another model's
@@ -88,7 +88,7 @@ std::optional<train::TokenMaker> tokenizer_of(const Request& request,
 io::CheckpointScalars scalars_of(const model::Architecture& config,
                                  const std::optional<train::TokenMaker>& tokenizer) {
   io::CheckpointScalars scalars =
-      interchange::scalars_of(config, tokenizer ? tokenizer->tokenizer : "");
+      model_conversion::scalars_of(config, tokenizer ? tokenizer->tokenizer : "");
   if (tokenizer) {
     scalars.texts[runfile::tokenizers_name] = train::token_makers_text({&*tokenizer, 1});
   }
@@ -146,7 +146,7 @@ void refuse_own_input(const Request& request) {
 ExitCode import_model(const Request& request) {
   io::refuse_step_as_directory(request.to);
   program::Progress progress(request.dry_run ? "none" : request.progress, "imported");
-  const interchange::ForeignModel model = open_model(request);
+  const model_conversion::ExternalModel model = open_model(request);
   const auto tokenizer = tokenizer_of(request, model.config);
   refuse_own_input(request);
   refuse_steps(request.to);
@@ -154,7 +154,7 @@ ExitCode import_model(const Request& request) {
   refuse_directory_of_run(request.to);
   const std::filesystem::path step = whole_path(request.to) / "step-000000000";
   const std::filesystem::path run_file_path = std::filesystem::path(request.to) / run_file_name;
-  const std::string run_file_text = interchange::run_file_of(
+  const std::string run_file_text = model_conversion::run_file_of(
       model.config, tokenizer ? tokenizer->tokenizer : "", step, run_file_path);
   progress.finish();
   print_model(model.config);
@@ -169,7 +169,7 @@ ExitCode import_model(const Request& request) {
   io::AtomicFile run_file(run_file_path);  // on the disk before the step, and named after it
   run_file.write(run_file_text);
   run_file.sync();
-  const std::vector<io::TensorLayout> layouts = interchange::layouts_of(model.config);
+  const std::vector<io::TensorLayout> layouts = model_conversion::layouts_of(model.config);
   comm::run_ranks(1, [&](comm::Communicator& self) {
     const io::SaveReport report = io::save_streamed(
         request.to,

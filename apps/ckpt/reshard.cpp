@@ -259,7 +259,7 @@ ExitCode reshard(const Request& request) {
     refuse_steps_of_another_run(request, checkpoint, world);
     const io::PlanOptions plan = plan_options(request.files, target.shape.ranks());
     if (request.dry_run) {
-      comm::together(world, [&] { io::refuse_step_as_directory(request.to); });
+      comm::collective_try(world, [&] { io::refuse_step_as_directory(request.to); });
       if (world.rank() == 0) {
         print_plan(checkpoint, target, plan, request);
       }

@@ -45,7 +45,7 @@ fs::path nearest_existing(const fs::path& path) {
 /// Runs what may fail on this node alone; the problem is a finding.
 template <class Work>
 void attempt(DirectoryFacts& facts, const Work& work) {
-  if (const auto failure = comm::attempt(work); failure && facts.problem.empty()) {
+  if (const auto failure = comm::capture_failure(work); failure && facts.problem.empty()) {
     facts.problem = failure->message;
   }
 }

@@ -101,8 +101,9 @@ class HealthCheck {
       ++first;
     }
     const auto node = world_.split(first, world_.rank(), "node");
-    own.shares_memory = node->size() == 1 ||
-                        !comm::attempt([&] { node->use(comm::Algorithm::shared); }).has_value();
+    own.shares_memory = node->size() == 1 || !comm::capture_failure([&] {
+                                                node->use(comm::Algorithm::shared);
+                                              }).has_value();
     found_.ranks.facts = gather(world_, own);
     found_.ranks.nodes = node_names(hosts, each(found_.ranks.facts, &RankFacts::slurm_node));
   }

@@ -22,7 +22,7 @@ constexpr std::int64_t spare_files = 256;
 
 using telemetry::bytes_text;
 
-/// Machines with less memory than the others: one that has lost a module.
+/// CollectiveTasks with less memory than the others: one that has lost a module.
 void compare_totals(const std::vector<Machine>& machines, Check& check) {
   if (std::ranges::any_of(machines, [](const Machine& one) { return one.total_bytes < 0; })) {
     return;

@@ -36,7 +36,7 @@ std::int64_t steps_to_come(const runfile::RunConfig& config) {
   const std::int64_t saves =
       checkpoint.every_steps > 0 ? config.train.steps / checkpoint.every_steps + 1 : 1;
   std::int64_t there = 0;
-  comm::attempt([&] {  // what cannot be read shows when it is probed
+  comm::capture_failure([&] {  // what cannot be read shows when it is probed
     there = io::list_steps(checkpoint.dir).size();
   });
   const std::int64_t kept = checkpoint.keep_last > 0
@@ -68,12 +68,12 @@ std::vector<Directory> directories_of(const runfile::RunConfig& config, const Wr
                            .use = Directory::Use::data,
                            .patterns = config.data.train});
   }
-  if (!config.checkpoint.fast_dir.empty()) {
-    const std::int64_t copies =
-        (config.checkpoint.fast_keep_last + 1) * (config.checkpoint.fast_partner ? 2 : 1);
+  if (!config.checkpoint.node_local_dir.empty()) {
+    const std::int64_t copies = (config.checkpoint.node_local_keep_last + 1) *
+                                (config.checkpoint.node_local_partner ? 2 : 1);
     const std::int64_t bytes = copies * written.most_of_rank_bytes * ranks_on_node;
-    directories.push_back({.key = "checkpoint.fast_dir",
-                           .path = config.checkpoint.fast_dir,
+    directories.push_back({.key = "checkpoint.node_local_dir",
+                           .path = config.checkpoint.node_local_dir,
                            .use = Directory::Use::node,
                            .least_bytes = bytes,
                            .needed_bytes = bytes});
@@ -143,7 +143,8 @@ RunNeeds needs_of(const Arguments& arguments, int rank, int ranks, std::int64_t 
     needs.precision = effective.config.train.precision;
     needs.algorithm = effective.config.mesh.host_collectives;
     Written written;
-    if (const auto failure = comm::attempt([&] { plan(effective, rank, ranks, needs, written); })) {
+    if (const auto failure =
+            comm::capture_failure([&] { plan(effective, rank, ranks, needs, written); })) {
       needs.mesh.reset();
       needs.problem = runfile::located(failure->message, effective.origins);
     }

@@ -80,10 +80,10 @@ std::string file_lines(const Request& request, const runfile::RunConfig& config)
   if (!request.tell_files) {
     return {};
   }
-  const std::string& fast_dir = config.checkpoint.fast_dir;
-  return fmt::format("--exit-file\n{}\n{}",
-                     whole_path(telemetry::RunFiles(config.log.dir).exit_status()).string(),
-                     fast_dir.empty() ? "" : fmt::format("--fast-dir\n{}\n", fast_dir));
+  const std::string& node_local_dir = config.checkpoint.node_local_dir;
+  return fmt::format(
+      "--exit-file\n{}\n{}", whole_path(telemetry::RunFiles(config.log.dir).exit_status()).string(),
+      node_local_dir.empty() ? "" : fmt::format("--node-local-dir\n{}\n", node_local_dir));
 }
 
 /// A start's line in attempts.jsonl, written once, when nothing speaks against the start any more.

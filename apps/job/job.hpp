@@ -45,7 +45,7 @@ bool is_rehearsal(const Request& request);
 /// train` gets besides, so that a run with mesh.dp = "auto" takes what is there
 /// (train/elastic_mesh.hpp), and the run file is the one that the chain began with: "--run-file",
 /// the one of the command line, and that to take in its place; "--set" and a value; and
-/// "--exit-file" with the path of exit.json and "--fast-dir" with that of the nodes' own
+/// "--exit-file" with the path of exit.json and "--node-local-dir" with that of the nodes' own
 /// steps, if that is asked for. Notes the attempt, and the first of a chain keeps its run
 /// (batch/kept_run.hpp).
 /// @throws UserError with the code that the batch script should end with, when the run must not be

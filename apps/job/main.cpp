@@ -86,7 +86,7 @@ int main(int argc, char** argv) {
                   "started where none began (85): the file may be another run's by now");
   begin->add_flag("--tell-files", request.tell_files,
                   "Behind \"start\", also \"--exit-file\" and where the run will tell its end, and "
-                  "\"--fast-dir\" and where nodes keep steps of their own, if they do");
+                  "\"--node-local-dir\" and where nodes keep steps of their own, if they do");
   CLI::App* const end = command.add_subcommand("end", "Note how it ended");
   describe(*end, request);
   CLI::Option* const launcher_code =

@@ -41,7 +41,7 @@ void validate_for_device(const runfile::EffectiveConfig& effective) {
 }
 
 /// "embedding, layers 0-7": layers as in the names of tensors.
-std::string units_text(const model::Units& units, const model::Architecture& config) {
+std::string units_text(const model::UnitRange& units, const model::Architecture& config) {
   const std::int64_t head = config.layers + 1;
   std::string text;
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
@@ -61,9 +61,10 @@ std::string units_text(const model::Units& units, const model::Architecture& con
   return text;
 }
 
-std::string units_text(const std::vector<model::Units>& chunks, const model::Architecture& config) {
+std::string units_text(const std::vector<model::UnitRange>& chunks,
+                       const model::Architecture& config) {
   std::vector<std::string> texts;
-  for (const model::Units& units : chunks) {
+  for (const model::UnitRange& units : chunks) {
     texts.push_back(units_text(units, config));
   }
   return fmt::format("{}", fmt::join(texts, "; "));
@@ -168,10 +169,10 @@ std::string image_text(const std::vector<train::RankPlan>& stages) {
                           unit.str(bytes), unit.name);
 }
 
-/// What checkpoint.async and checkpoint.fast_dir take on the rank that writes most.
+/// What checkpoint.async and checkpoint.node_local_dir take on the rank that writes most.
 std::string copy_text(const PlannedRun& run) {
   const runfile::CheckpointConfig& config = run.config.checkpoint;
-  if (!config.async && config.fast_dir.empty()) {
+  if (!config.async && config.node_local_dir.empty()) {
     return "";
   }
   const auto ranks = static_cast<int>(run.mesh.ranks());
@@ -185,12 +186,13 @@ std::string copy_text(const PlannedRun& run) {
         "copies for checkpoints in the background, each rank at most: {} {} in host memory\n",
         unit.str(bytes), unit.name);
   }
-  if (!config.fast_dir.empty()) {  // and one more while it is written
-    const std::size_t bytes = (config.fast_keep_last + 1) * saved;
+  if (!config.node_local_dir.empty()) {  // and one more while it is written
+    const std::size_t bytes = (config.node_local_keep_last + 1) * saved;
     const ByteUnit unit = unit_for(bytes);
-    text += format_message("steps between checkpoints, each rank at most: {} {} in {}{}\n",
-                           unit.str(bytes), unit.name, config.fast_dir,
-                           config.fast_partner ? ", and as much for the node before its own" : "");
+    text += format_message(
+        "steps between checkpoints, each rank at most: {} {} in {}{}\n", unit.str(bytes), unit.name,
+        config.node_local_dir,
+        config.node_local_partner ? ", and as much for the node before its own" : "");
   }
   return text;
 }

@@ -88,16 +88,16 @@ std::string jobs_text(std::int64_t jobs) {
                    : fmt::format("about {} more jobs of this length", count_text(jobs));
 }
 
-std::string outlook_text(const RunView& view) {
-  const batch::Outlook& outlook = *view.outlook;
-  std::string more = outlook.more_jobs.value_or(0) > 0 ? ", needs " + jobs_text(*outlook.more_jobs)
-                                                       : std::string();
-  if (!outlook.in_time) {
+std::string eta_text(const RunView& view) {
+  const batch::Eta& eta = *view.eta;
+  std::string more =
+      eta.more_jobs.value_or(0) > 0 ? ", needs " + jobs_text(*eta.more_jobs) : std::string();
+  if (!eta.in_time) {
     return more;
   }
-  const double spare_s = *view.deadline_unix_s - outlook.finish_unix_s;
-  const std::string at = time_text(outlook.finish_unix_s);
-  return *outlook.in_time
+  const double spare_s = *view.deadline_unix_s - eta.finish_unix_s;
+  const std::string at = time_text(eta.finish_unix_s);
+  return *eta.in_time
              ? fmt::format(", until {}: {} before the job's end", at, duration_text(spare_s))
              : fmt::format("; the job ends in {}{}",
                            duration_text(std::max(*view.deadline_unix_s - view.now_unix_s, 0.0)),
@@ -286,7 +286,7 @@ std::vector<std::string> page_of(const RunView& view, std::size_t most_attempts)
                              view.mfu ? fmt::format(", MFU {:.1f}%", 100 * *view.mfu) : ""));
   }
   if (view.remaining_s) {
-    row("remaining", duration_text(*view.remaining_s) + outlook_text(view));
+    row("remaining", duration_text(*view.remaining_s) + eta_text(view));
   }
   if (view.verdict.last_word_unix_s > 0) {
     row("last word", fmt::format("{}, {}", time_text(view.verdict.last_word_unix_s),

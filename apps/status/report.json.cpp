@@ -47,13 +47,13 @@ Json json_of(const batch::RefusedStart& start) {
           {"time", start.unix_s}, {"code", start.code},       {"reason", start.reason}};
 }
 
-void add_outlook(const batch::RunView& view, Json& json) {
-  const batch::Outlook outlook = view.outlook.value_or(batch::Outlook{});
+void add_eta(const batch::RunView& view, Json& json) {
+  const batch::Eta eta = view.eta.value_or(batch::Eta{});
   json["remaining_s"] = or_null(view.remaining_s);
-  json["finish"] = view.outlook ? Json(outlook.finish_unix_s) : Json(nullptr);
+  json["finish"] = view.eta ? Json(eta.finish_unix_s) : Json(nullptr);
   json["deadline"] = or_null(view.deadline_unix_s);
-  json["in_time"] = or_null(outlook.in_time);
-  json["more_jobs"] = or_null(outlook.more_jobs);
+  json["in_time"] = or_null(eta.in_time);
+  json["more_jobs"] = or_null(eta.more_jobs);
 }
 
 Json json_of(const batch::RunView& view) {
@@ -74,7 +74,7 @@ Json json_of(const batch::RunView& view) {
   json["tokens_per_s"] = or_null(view.tokens_per_s);
   json["mfu"] = or_null(view.mfu);
   json["step_s"] = or_null(view.step_s);
-  add_outlook(view, json);
+  add_eta(view, json);
   json["checkpoint"] = view.checkpoint;
   json["checkpoint_step"] = or_null(view.checkpoint_step);
   json["checkpoint_time"] = or_null(view.checkpoint_unix_s);

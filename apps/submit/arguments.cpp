@@ -80,7 +80,7 @@ void describe(CLI::App& command, Arguments& arguments) {
       .add_option("--restarts-inside", arguments.restarts_inside,
                   "When a node or a rank fails, launch the run again in the same job, so often at "
                   "most, on the nodes that are left: without the queue, and from "
-                  "checkpoint.fast_dir. Fewer nodes need mesh.dp = \"auto\"")
+                  "checkpoint.node_local_dir. Fewer nodes need mesh.dp = \"auto\"")
       ->envname("FOURFOLD_RESTARTS_INSIDE")
       ->check(program::whole_number(0))
       ->type_name("N");

@@ -76,13 +76,14 @@ void check_checkpoint_dir(const runfile::EffectiveConfig& effective, bool warns)
 }
 
 /// Each node has one of its own: what this one says is a hint.
-void tell_fast_dir(const std::string& name) {
+void tell_node_local_dir(const std::string& name) {
   const std::string why = name.empty() ? "" : why_not_made(name);
   if (!why.empty()) {
-    log::warning(format_message(
-        "checkpoint.fast_dir = \"{}\" could not be made on this node ({}); if the nodes of the "
-        "job are no different, correct the name",
-        name, why));
+    log::warning(
+        format_message("checkpoint.node_local_dir = \"{}\" could not be made on this node ({}); if "
+                       "the nodes of the "
+                       "job are no different, correct the name",
+                       name, why));
   }
 }
 
@@ -109,7 +110,7 @@ void check_paths(const runfile::EffectiveConfig& effective, bool warns) {
   look_at("data.train", data.train);
   look_at("data.validation", data.validation);
   check_checkpoint_dir(effective, warns);
-  tell_fast_dir(effective.config.checkpoint.fast_dir);
+  tell_node_local_dir(effective.config.checkpoint.node_local_dir);
   if (!missing.empty()) {
     throw UserError(
         ExitCode::config,

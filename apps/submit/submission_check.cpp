@@ -314,7 +314,7 @@ batch::Submission checked_submission(const Arguments& arguments,
   tell_idle_nodes(effective, given, tasks_per_node, memory);
   const fs::path log_dir = whole_path(effective.config.log.dir);
   const telemetry::RunFiles files(log_dir);
-  return {.program = installed.front_door,
+  return {.program = installed.cli,
           .scripts = installed.scripts,
           .functions = installed.functions(),
           // The jobs of a chain submit it again: no single job must replace it under them.

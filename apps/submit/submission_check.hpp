@@ -22,8 +22,8 @@ batch::Submission checked_submission(const Arguments& arguments,
 
 /// Where this program's installation, or build tree, has what a batch script needs.
 struct Installed {
-  std::filesystem::path front_door;  ///< fourfold
-  std::filesystem::path scripts;     ///< the folder of train.sbatch
+  std::filesystem::path cli;      ///< fourfold
+  std::filesystem::path scripts;  ///< the folder of train.sbatch
 
   /// Of elsewhere.bash there: what stands in a batch script itself, without that file's head.
   /// @throws UserError (config) when it cannot be read

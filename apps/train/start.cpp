@@ -88,16 +88,16 @@ std::optional<runfile::EffectiveConfig> config_before_mpi(const Arguments& argum
 }
 
 std::unique_ptr<comm::StartupWatchdog> watch_start(const runfile::RunConfig& config, bool dry_run) {
-  if (!config.watch.enabled || config.watch.start_s == 0) {
+  if (!config.watchdog.enabled || config.watchdog.start_s == 0) {
     return nullptr;
   }
   const fs::path log_dir = config.log.dir;
   if (dry_run || io::is_place_in_step(log_dir)) {  // which is refused after MPI_Init
     return std::make_unique<comm::StartupWatchdog>(comm::StartupWatchdogOptions{
-        .limit_s = config.watch.start_s, .stop_signal = &train::StopSignals::received});
+        .limit_s = config.watchdog.start_s, .stop_signal = &train::StopSignals::received});
   }
   return std::make_unique<comm::StartupWatchdog>(comm::StartupWatchdogOptions{
-      .limit_s = config.watch.start_s,
+      .limit_s = config.watchdog.start_s,
       .folder = log_dir,
       .expand_nodes = expanded,
       .stop_signal = &train::StopSignals::received,
@@ -116,7 +116,7 @@ void refuse_blind_nodes(const std::optional<runfile::RunConfig>& config,
   const std::string message = format_message(
       "{}; the other nodes do (a file system that is not mounted there?): start without {}",
       blind.reason, fmt::join(blind.hosts, ", "));
-  comm::together(mpi.world(), [&] {  // no rank ends before it is written
+  comm::collective_try(mpi.world(), [&] {  // no rank ends before it is written
     if (mpi.world().rank() == blind.first_seeing_rank && config && !dry_run) {
       const fs::path log_dir = config->log.dir;
       note_start_end(log_dir, [&] {

@@ -24,7 +24,7 @@
 #include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/train/first_look.hpp>
 #include <fourfold/train/load_run.hpp>
-#include <fourfold/train/product_choices_file.hpp>
+#include <fourfold/train/matmul_tuning_file.hpp>
 #include <fourfold/train/resolved_run.hpp>
 #include <fourfold/train/same_tokens.hpp>
 #include <fourfold/train/stop_request.hpp>
@@ -134,7 +134,7 @@ ExitCode rehearse(train::Trainer& trainer, RunDirectory& directory) {
   return ExitCode::finished;
 }
 
-ExitCode make_steps(train::Trainer& trainer, train::ProductChoicesFile& choices,
+ExitCode make_steps(train::Trainer& trainer, train::MatmulTuningFile& choices,
                     RunDirectory& directory, const std::string& log_dir) {
   if (trainer.has_nothing_to_do()) {
     log::info(
@@ -157,7 +157,7 @@ ExitCode make_steps(train::Trainer& trainer, train::ProductChoicesFile& choices,
   return result.code;
 }
 
-void watch(comm::MpiRuntime& mpi, const runfile::WatchConfig& config,
+void watch(comm::MpiRuntime& mpi, const runfile::WatchdogConfig& config,
            const RunDirectory& directory) {
   if (config.enabled) {
     mpi.watch({.limits = {config.deadline_s, config.silence_s},
@@ -186,7 +186,7 @@ ExitCode train_run(const Arguments& arguments, int argc, char** argv,
   runfile::EffectiveConfig effective;
   comm::MeshShape shape;
   // Before a lease is taken: one rank that finds another run file, or none, refuses for all.
-  const auto failure = comm::attempt([&] {
+  const auto failure = comm::capture_failure([&] {
     effective = early ? *early : train::load_run(arguments.run_file, arguments.overrides);
     runfile::validate_data(effective.config, effective.origins);
     shape = train::mesh_of(effective, mpi.world().size());
@@ -194,7 +194,7 @@ ExitCode train_run(const Arguments& arguments, int argc, char** argv,
   });
   refuse_blind_nodes(failure ? std::nullopt : std::optional(effective.config), failure,
                      arguments.dry_run, mpi);
-  comm::agree(mpi.world(), failure);
+  comm::throw_if_any_failed(mpi.world(), failure);
   train::require_same_on_ranks(facts_to_agree_on(effective.config, arguments), mpi.world());
   startup_watchdog.reset();  // all ranks have come, and have MPI to ask who stands still
   train::look_before_lease(effective.config, arguments.allowed_changes, mpi.world());
@@ -202,17 +202,18 @@ ExitCode train_run(const Arguments& arguments, int argc, char** argv,
   directory->open();
   return while_ours(*directory, [&] {
     directory->agree_on_holder(mpi.world());
-    watch(mpi, effective.config.watch, *directory);
-    comm::Communicator& world = mpi.device_world({.may_share = effective.config.mesh.share_devices,
-                                                  .deadline_s = effective.config.watch.deadline_s,
-                                                  .needs_kernels_first = shape.pp > 1});
+    watch(mpi, effective.config.watchdog, *directory);
+    comm::Communicator& world =
+        mpi.device_world({.may_share = effective.config.mesh.share_devices,
+                          .deadline_s = effective.config.watchdog.deadline_s,
+                          .needs_kernels_first = shape.pp > 1});
     world.use(effective.config.mesh.host_collectives);
     comm::Mesh mesh(shape, world);
     if (mpi.world().rank() == 0) {
       require_tokenizer(effective);
     }
     const kernels::Runtime kernels;
-    train::ProductChoicesFile choices(effective.config, mpi.world());
+    train::MatmulTuningFile choices(effective.config, mpi.world());
     const train::TrainerOptions options{
         .allowed_changes = arguments.allowed_changes,
         .deadline_unix_s = train::deadline_from_environment(began_unix_s),

@@ -14,7 +14,7 @@
 #include <fourfold/program/command_line.hpp>
 #include <fourfold/program/run.hpp>
 #include <fourfold/train/batch_loader.hpp>
-#include <fourfold/train/product_choices_file.hpp>
+#include <fourfold/train/matmul_tuning_file.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -102,7 +102,7 @@ benchmarks::StepReport measure(const Options& options, int argc, char** argv) {
   runfile::RunConfig config = benchmarks::run_config(options.run);
   benchmarks::fit_micro_batch(config, bytes_for_tensors());
   benchmarks::StepReport report = empty_report(options, config);
-  train::ProductChoicesFile choices(config, mpi.world());
+  train::MatmulTuningFile choices(config, mpi.world());
   comm::Mesh mesh({}, world);
   const device::Stream stream;
   device::Arena arena;

@@ -35,10 +35,10 @@ model::Architecture tiny_model(int ranks) {
 class DelayedHooks : public model::ParallelHooks {
  public:
   DelayedHooks(const Delays& delays, std::int64_t layers) : delays_(delays), layers_(layers) {}
-  void weights_needed(model::Part part, device::StreamRef /*stream*/) override {
+  void acquire_weights(model::WeightGroup part, device::StreamRef /*stream*/) override {
     sleep(part.unit, delays_.pass_s);
   }
-  void gradients_ready(model::Part part, model::Gradients /*state*/,
+  void gradients_ready(model::WeightGroup part, model::Gradients /*state*/,
                        device::StreamRef /*stream*/) override {
     sleep(part.unit, delays_.weights_s);
   }

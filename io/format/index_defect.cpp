@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "checksum/file_region.hpp"
 #include "format/checkpoint_contents.hpp"
-#include "sums/file_region.hpp"
 
 #include <fmt/format.h>
 

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "checksum/file_region.hpp"
 #include "format/checkpoint_contents.hpp"
 #include "load/extent_reader.hpp"
 #include "load/shared_reads.hpp"
-#include "sums/file_region.hpp"
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
@@ -185,7 +185,7 @@ LoadReport load(const Checkpoint& checkpoint, std::span<const WantedBox> wanted,
   ExtentReader reader(checkpoint.contents(), done_with);
   const std::vector<WantedBox> stored = stored_ones(checkpoint, wanted);
   SharedReads shared;
-  const auto failure = comm::attempt([&] {
+  const auto failure = comm::capture_failure([&] {
     shared = SharedReads(checkpoint, stored, sharing, communicator);
     for (const Read& read : plan_reads(checkpoint, stored, shared, communicator.rank())) {
       auto defect = reader.copy(*read.extent, read.part, read.wanted->box,
@@ -195,7 +195,7 @@ LoadReport load(const Checkpoint& checkpoint, std::span<const WantedBox> wanted,
       }
     }
   });
-  comm::agree(communicator, failure);
+  comm::throw_if_any_failed(communicator, failure);
   LoadReport report{gather_lines(damage, communicator), reader.bytes_read()};
   if (report.intact()) {
     shared.exchange(communicator, done_with);
@@ -208,7 +208,7 @@ std::vector<std::string> verify(const Checkpoint& checkpoint, comm::Communicator
   const CheckpointContents& contents = checkpoint.contents();
   std::vector<std::string> damage;
   ExtentReader reader(contents, {}, on_read);
-  const auto failure = comm::attempt([&] {
+  const auto failure = comm::capture_failure([&] {
     const std::size_t ranks = communicator.size();
     const std::size_t rank = communicator.rank();
     const auto of_file = extents_of_files(contents);
@@ -221,7 +221,7 @@ std::vector<std::string> verify(const Checkpoint& checkpoint, comm::Communicator
       damage = identity_damage(contents.manifest, contents.index);
     }
   });
-  comm::agree(communicator, failure);
+  comm::throw_if_any_failed(communicator, failure);
   return gather_lines(damage, communicator);
 }
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "load/extent_reader.hpp"
 
-#include "sums/file_region.hpp"
+#include "checksum/file_region.hpp"
 
 #include <fourfold/io/digest.hpp>
 

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "payload/extent_writer.hpp"
 
+#include "checksum/file_region.hpp"
 #include "format/checkpoint_contents.hpp"
-#include "sums/file_region.hpp"
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/io/digest.hpp>

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "checksum/file_region.hpp"
 #include "disk/file.hpp"
 #include "hdf5/sparse_image.hpp"
 #include "payload/extent_writer.hpp"
 #include "payload/save_job.hpp"
-#include "sums/file_region.hpp"
 
 #include <cstddef>
 #include <cstdint>

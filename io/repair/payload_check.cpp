@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "checksum/file_region.hpp"
 #include "format/checkpoint_contents.hpp"
 #include "repair/rebuilt_save.hpp"
-#include "sums/file_region.hpp"
 
 #include <fourfold/io/digest.hpp>
 

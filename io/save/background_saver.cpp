@@ -29,10 +29,10 @@ class Worker {
   void start(std::function<void()> work) {
     join();
     is_done_ = false;
-    const auto no_thread = comm::attempt([&] {
+    const auto no_thread = comm::capture_failure([&] {
       thread_ = std::thread([this, work = std::move(work)] {
         log::set_thread_rank(rank_, ranks_);
-        failure_ = comm::attempt(work);
+        failure_ = comm::capture_failure(work);
         is_done_.store(true, std::memory_order_release);
       });
     });

@@ -42,7 +42,7 @@ void require_one_directory(const std::filesystem::path& directory,
   const std::string word =
       comm::broadcast_text(communicator, communicator.rank() == 0 ? ProbeFile::new_word() : "", 0);
   comm::run_on_root(communicator, [&] { probe.emplace(directory, word); });
-  comm::together(communicator, [&] {
+  comm::collective_try(communicator, [&] {
     const auto end = std::chrono::steady_clock::now() + longest;
     while (!ProbeFile::is_seen(directory, word)) {
       if (std::chrono::steady_clock::now() > end) {

@@ -67,8 +67,8 @@ void warn(const std::string& what) {
 /// The step is safe already, so what fails here is only said.
 void name_latest(const std::filesystem::path& directory, std::int64_t step,
                  std::string_view identity, std::string_view manifest_text, const AskLease& ask) {
-  if (const auto failure =
-          comm::attempt([&] { write_latest(directory, step, identity, manifest_text, ask); })) {
+  if (const auto failure = comm::capture_failure(
+          [&] { write_latest(directory, step, identity, manifest_text, ask); })) {
     warn(failure->message);
   }
 }
@@ -85,7 +85,7 @@ void tidy(const std::filesystem::path& directory, const SealedStep& committed,
                     directory.string(), later));
   }
   std::vector<std::string> problems;
-  const auto failure = comm::attempt([&] {
+  const auto failure = comm::capture_failure([&] {
     const std::vector<KnownStep> known = known_steps(directory, step, retention.keep_best > 0);
     problems = remove_steps(directory, steps_to_remove(known, retention), ask);
   });

@@ -34,11 +34,11 @@ void agree_on_save(comm::Communicator& communicator, std::optional<comm::Failure
   if (mine && mine->code == ExitCode::cannot_write) {
     mine->message += "; checkpoints that exist are untouched";
   }
-  comm::agree(communicator, mine);
+  comm::throw_if_any_failed(communicator, mine);
 }
 
 void write_together(comm::Communicator& communicator, const std::function<void()>& work) {
-  agree_on_save(communicator, comm::attempt(work));
+  agree_on_save(communicator, comm::capture_failure(work));
 }
 
 void first_rank_writes(comm::Communicator& communicator, const std::function<void()>& work) {

@@ -62,10 +62,10 @@ class StepSave {
   std::filesystem::path temporary_;
 };
 
-/// comm::agree() on a part of a save that ranks did alone. Who cannot write says that what was
-/// saved before is there still. Collective.
+/// comm::throw_if_any_failed() on a part of a save that ranks did alone. Who cannot write says that
+/// what was saved before is there still. Collective.
 void agree_on_save(comm::Communicator& communicator, std::optional<comm::Failure> mine);
-/// comm::together() for such a part. Collective, and a barrier.
+/// comm::collective_try() for such a part. Collective, and a barrier.
 void write_together(comm::Communicator& communicator, const std::function<void()>& work);
 /// comm::run_on_root() for such a part. Collective, and a barrier.
 void first_rank_writes(comm::Communicator& communicator, const std::function<void()>& work);

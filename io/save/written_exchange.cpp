@@ -156,7 +156,7 @@ std::vector<WrittenPayload> gather_written(
   Exchange exchange(job, division, communicator);
   const WrittenExtents written = exchange.to_leaders(mine);
   std::map<std::size_t, WrittenPayload> led;
-  comm::together(communicator, [&] {
+  comm::collective_try(communicator, [&] {
     for (std::size_t file = 0; file < job.files.size(); ++file) {
       if (division.leader_of_file[file] != communicator.rank()) {
         continue;

@@ -131,7 +131,7 @@ Inspection parse_contents(const std::filesystem::path& step_directory, std::stri
   }
   Defect defect;
   const auto failure =
-      comm::attempt([&] { defect = parse_index(index_bytes, manifest, contents->index); });
+      comm::capture_failure([&] { defect = parse_index(index_bytes, manifest, contents->index); });
   if (failure && failure->code == ExitCode::config) {  // no damage: this host has no more memory
     throw std::bad_alloc();
   }
@@ -217,7 +217,7 @@ Inspection broadcast_inspection(Inspection found, int root, comm::Communicator& 
       comm::broadcast_text(communicator, is_root ? found.contents->path.string() : "", root);
   std::string manifest = comm::broadcast_text(communicator, found.manifest_text, root);
   std::string index = comm::broadcast_text(communicator, found.index_bytes, root);
-  comm::together(communicator, [&] {
+  comm::collective_try(communicator, [&] {
     if (is_root) {
       return;
     }

@@ -14,7 +14,7 @@ namespace fourfold::io {
 
 inline constexpr std::string_view step_prefix = "step-";
 inline constexpr std::string_view latest_name = "LATEST";
-inline constexpr std::string_view fast_word_name = ".fast-level";
+inline constexpr std::string_view tier_id_name = ".fast-level";
 inline constexpr std::string_view temporary_prefix = ".tmp-step-";     ///< being written
 inline constexpr std::string_view set_aside_prefix = "damaged-step-";  ///< made way
 inline constexpr std::string_view probe_prefix = ".probe-";  ///< tries what can be done there

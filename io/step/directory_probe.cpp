@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "checksum/file_region.hpp"
 #include "disk/file.hpp"
 #include "disk/temporary.hpp"
 #include "step/directory_names.hpp"
-#include "sums/file_region.hpp"
 
 #include <fourfold/base/clock.hpp>
 #include <fourfold/base/error.hpp>

@@ -26,7 +26,7 @@ namespace {
 /// Of an AtomicFile.
 bool is_unnamed(std::string_view name) {
   const auto of = name_of_temporary(name);
-  return of && (*of == latest_name || *of == fast_word_name || is_probe(*of));
+  return of && (*of == latest_name || *of == tier_id_name || is_probe(*of));
 }
 
 bool is_temporary(std::string_view name) {

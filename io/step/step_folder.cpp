@@ -127,7 +127,7 @@ void replace_in_step(const std::filesystem::path& folder, std::int64_t step, std
   // A link may lead to another file system, which no rename crosses.
   const std::filesystem::path directory = std::filesystem::canonical(folder).parent_path();
   const std::filesystem::path path = temporary_path(work_folder_in(directory), step, random_word());
-  const auto failure = comm::attempt([&] {
+  const auto failure = comm::capture_failure([&] {
     OutputFile file = OutputFile::create(path, folder / name);
     file.write_at(0, bytes_of(bytes));
     file.sync();

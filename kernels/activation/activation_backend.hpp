@@ -11,7 +11,7 @@ namespace fourfold::kernels {
 /// What activation.cpp asks of activation_host.kokkos.cpp or activation_device.kokkos.cpp, which
 /// instantiates it for each storage.
 template <class T>
-struct ActivationBody {
+struct ActivationOperands {
   static void gelu(const T* x, T* y, std::int64_t elements, device::StreamRef stream);
   static void gelu_backward(const T* dy, const T* x, T* dx, std::int64_t elements,
                             device::StreamRef stream);

@@ -128,31 +128,32 @@ struct Add {
 }  // namespace
 
 template <class T>
-void ActivationBody<T>::gelu(const T* x, T* y, std::int64_t elements, device::StreamRef stream) {
+void ActivationOperands<T>::gelu(const T* x, T* y, std::int64_t elements,
+                                 device::StreamRef stream) {
   constexpr int n = pack_elements<T>;
   for_each_pack<n>("gelu", elements, at_packs<n>(x, y), stream, Gelu<T>{x, y});
 }
 
 template <class T>
-void ActivationBody<T>::gelu_backward(const T* dy, const T* x, T* dx, std::int64_t elements,
-                                      device::StreamRef stream) {
+void ActivationOperands<T>::gelu_backward(const T* dy, const T* x, T* dx, std::int64_t elements,
+                                          device::StreamRef stream) {
   constexpr int n = pack_elements<T>;
   for_each_pack<n>("gelu_bwd", elements, at_packs<n>(dy, x, dx), stream,
                    GeluBackward<T>{dy, x, dx});
 }
 
 template <class T>
-void ActivationBody<T>::swiglu(const T* gate_up_T2F, T* y_TF, std::int64_t rows,
-                               std::int64_t features, device::StreamRef stream) {
+void ActivationOperands<T>::swiglu(const T* gate_up_T2F, T* y_TF, std::int64_t rows,
+                                   std::int64_t features, device::StreamRef stream) {
   constexpr int n = pack_elements<T>;
   for_each_pack_of_rows<n>("swiglu", rows, features, at_packs<n>(gate_up_T2F, y_TF), stream,
                            Swiglu<T>{gate_up_T2F, y_TF, features});
 }
 
 template <class T>
-void ActivationBody<T>::swiglu_backward(const T* dy_TF, const T* gate_up_T2F, T* dgate_up_T2F,
-                                        std::int64_t rows, std::int64_t features,
-                                        device::StreamRef stream) {
+void ActivationOperands<T>::swiglu_backward(const T* dy_TF, const T* gate_up_T2F, T* dgate_up_T2F,
+                                            std::int64_t rows, std::int64_t features,
+                                            device::StreamRef stream) {
   constexpr int n = pack_elements<T>;
   for_each_pack_of_rows<n>("swiglu_bwd", rows, features,
                            at_packs<n>(dy_TF, gate_up_T2F, dgate_up_T2F), stream,
@@ -160,14 +161,14 @@ void ActivationBody<T>::swiglu_backward(const T* dy_TF, const T* gate_up_T2F, T*
 }
 
 template <class T>
-void ActivationBody<T>::add(const T* a, const T* b, T* y, std::int64_t elements,
-                            device::StreamRef stream) {
+void ActivationOperands<T>::add(const T* a, const T* b, T* y, std::int64_t elements,
+                                device::StreamRef stream) {
   constexpr int n = pack_elements<T>;
   for_each_pack<n>("add", elements, at_packs<n>(a, b, y), stream, Add<T>{a, b, y});
 }
 
-template struct ActivationBody<float>;
-template struct ActivationBody<BFloat16>;
-template struct ActivationBody<Float16>;
+template struct ActivationOperands<float>;
+template struct ActivationOperands<BFloat16>;
+template struct ActivationOperands<Float16>;
 
 }  // namespace fourfold::kernels

@@ -106,7 +106,8 @@ KOKKOS_FORCEINLINE_FUNCTION void differentiate_swiglu(const float (&dy)[n], floa
 }  // namespace
 
 template <class T>
-void ActivationBody<T>::gelu(const T* x, T* y, std::int64_t elements, device::StreamRef stream) {
+void ActivationOperands<T>::gelu(const T* x, T* y, std::int64_t elements,
+                                 device::StreamRef stream) {
   for_each_block("gelu", elements, stream, [=](std::int64_t begin, std::int64_t end) {
     for_chunks<chunk<T>>(
         end - begin, 0,
@@ -123,8 +124,8 @@ void ActivationBody<T>::gelu(const T* x, T* y, std::int64_t elements, device::St
 }
 
 template <class T>
-void ActivationBody<T>::gelu_backward(const T* dy, const T* x, T* dx, std::int64_t elements,
-                                      device::StreamRef stream) {
+void ActivationOperands<T>::gelu_backward(const T* dy, const T* x, T* dx, std::int64_t elements,
+                                          device::StreamRef stream) {
   for_each_block("gelu_bwd", elements, stream, [=](std::int64_t begin, std::int64_t end) {
     for_chunks<chunk<T>>(
         end - begin, 0,
@@ -144,8 +145,8 @@ void ActivationBody<T>::gelu_backward(const T* dy, const T* x, T* dx, std::int64
 }
 
 template <class T>
-void ActivationBody<T>::swiglu(const T* gate_up_T2F, T* y_TF, std::int64_t rows,
-                               std::int64_t features, device::StreamRef stream) {
+void ActivationOperands<T>::swiglu(const T* gate_up_T2F, T* y_TF, std::int64_t rows,
+                                   std::int64_t features, device::StreamRef stream) {
   for_each("swiglu", rows, stream, [=](std::int64_t t) {
     const T* gate = gate_up_T2F + 2 * t * features;
     for_chunks<chunk<T>>(
@@ -163,9 +164,9 @@ void ActivationBody<T>::swiglu(const T* gate_up_T2F, T* y_TF, std::int64_t rows,
 }
 
 template <class T>
-void ActivationBody<T>::swiglu_backward(const T* dy_TF, const T* gate_up_T2F, T* dgate_up_T2F,
-                                        std::int64_t rows, std::int64_t features,
-                                        device::StreamRef stream) {
+void ActivationOperands<T>::swiglu_backward(const T* dy_TF, const T* gate_up_T2F, T* dgate_up_T2F,
+                                            std::int64_t rows, std::int64_t features,
+                                            device::StreamRef stream) {
   for_each("swiglu_bwd", rows, stream, [=](std::int64_t t) {
     // Two results, so the chunks are taken by hand.
     const T* dy = dy_TF + t * features;
@@ -202,8 +203,8 @@ void ActivationBody<T>::swiglu_backward(const T* dy_TF, const T* gate_up_T2F, T*
 }
 
 template <class T>
-void ActivationBody<T>::add(const T* a, const T* b, T* y, std::int64_t elements,
-                            device::StreamRef stream) {
+void ActivationOperands<T>::add(const T* a, const T* b, T* y, std::int64_t elements,
+                                device::StreamRef stream) {
   for_each_block("add", elements, stream, [=](std::int64_t begin, std::int64_t end) {
     map(
         NothingAhead{}, end - begin, [](float u, float v) { return u + v; }, y + begin, a + begin,
@@ -211,8 +212,8 @@ void ActivationBody<T>::add(const T* a, const T* b, T* y, std::int64_t elements,
   });
 }
 
-template struct ActivationBody<float>;
-template struct ActivationBody<BFloat16>;
-template struct ActivationBody<Float16>;
+template struct ActivationOperands<float>;
+template struct ActivationOperands<BFloat16>;
+template struct ActivationOperands<Float16>;
 
 }  // namespace fourfold::kernels

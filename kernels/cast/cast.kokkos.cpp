@@ -72,9 +72,9 @@ struct AddScaled {
 
 }  // namespace
 
-void cast(ConstTensorView source, TensorView target, device::StreamRef stream, Place place) {
+void cast(ConstTensorView source, TensorView target, device::StreamRef stream, MemorySpace place) {
   FOURFOLD_EXPECT(source.elements() == target.elements());
-  if (source.dtype() == target.dtype() && place == Place::device) {
+  if (source.dtype() == target.dtype() && place == MemorySpace::device) {
     device::copy(target.data(), source.data(), source.bytes(), stream);
     return;
   }
@@ -100,7 +100,7 @@ void add_scaled(ConstTensorView x, float factor, ConstTensorView y, TensorView o
   constexpr int n = pack_elements<float>;
   const AddScaled body{x.as<float>(), factor, y.as<float>(), out.as<float>()};
   for_each_pack<n>("add_scaled", out.elements(), at_packs<n>(body.x, body.y, body.out),
-                   Place::device, stream, body);
+                   MemorySpace::device, stream, body);
 }
 
 }  // namespace fourfold::kernels

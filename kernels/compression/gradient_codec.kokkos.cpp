@@ -267,8 +267,8 @@ void decode_as(GradientCodec codec, ConstTensorView payload, TensorView gradient
     const DecodeBf16<write> body{static_cast<const BFloat16*>(payload.data()),
                                  gradient.as<float>()};
     for_each_pack<8>("decode_bf16", elements,
-                     at_packs<8>(body.payload) && at_packs<8>(body.gradient), Place::device, stream,
-                     body);
+                     at_packs<8>(body.payload) && at_packs<8>(body.gradient), MemorySpace::device,
+                     stream, body);
     return;
   }
   const DecodeInt8<write> body{static_cast<const Int8Block*>(payload.data()), gradient.as<float>(),
@@ -313,7 +313,7 @@ void encode(GradientCodec codec, ConstTensorView gradient, ConstTensorView error
   if (codec == GradientCodec::bf16) {
     const EncodeBf16 body{source, static_cast<BFloat16*>(payload.data())};
     for_each_pack<8>("encode_bf16", elements, source.at_packs() && at_packs<8>(body.payload),
-                     Place::device, stream, body);
+                     MemorySpace::device, stream, body);
     return;
   }
   const EncodeInt8 body{source, static_cast<Int8Block*>(payload.data()), elements};

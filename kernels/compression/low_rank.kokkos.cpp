@@ -160,7 +160,7 @@ void for_row(const char* label, TensorView x_RN, std::int64_t row, device::Strea
   const std::int64_t columns = x_RN.dim(1);
   const bool aligned = (row == 0 || columns % pack == 0) &&
                        at_packs<pack>(x_RN.as<float>(), x_RN.as<float>() + row * columns);
-  for_each_pack<pack>(label, columns, aligned, Place::device, stream, body);
+  for_each_pack<pack>(label, columns, aligned, MemorySpace::device, stream, body);
 }
 
 /// One element of a^T b and `factor` make an element of y: a row at a time on a host, n neighbours

@@ -19,26 +19,25 @@ namespace {
 
 struct Plans {
   std::mutex mutex;
-  std::map<ProductKind, std::shared_ptr<ProductPlan>> of;
+  std::map<GemmKind, std::shared_ptr<GemmPlan>> of;
 };
 Plans& plans() {
   static Plans the_plans;
   return the_plans;
 }
 
-std::shared_ptr<ProductPlan> plan_of(DType dtype, const Product& product,
-                                     device::StreamRef stream) {
+std::shared_ptr<GemmPlan> plan_of(DType dtype, const Gemm& product, device::StreamRef stream) {
   const std::scoped_lock lock(plans().mutex);
-  std::shared_ptr<ProductPlan>& plan = plans().of[kind_of(dtype, product)];
+  std::shared_ptr<GemmPlan>& plan = plans().of[kind_of(dtype, product)];
   if (!plan) {
-    plan = std::make_shared<ProductPlan>(dtype, product, stream);
+    plan = std::make_shared<GemmPlan>(dtype, product, stream);
   }
   return plan;
 }
 
 }  // namespace
 
-void multiply(DType dtype, const Product& product, device::StreamRef stream) {
+void multiply(DType dtype, const Gemm& product, device::StreamRef stream) {
   FOURFOLD_EXPECT(product.epilogue == Epilogue::none);
   FOURFOLD_EXPECT(product.c_dtype == dtype || product.c_dtype == DType::f32);
   FOURFOLD_EXPECT(product.bias_N == nullptr || product.write == Write::replace);
@@ -47,7 +46,7 @@ void multiply(DType dtype, const Product& product, device::StreamRef stream) {
 }
 
 /// The product alone is measured first: making both apart is one of the ways.
-void multiply_with_epilogue(DType dtype, const Product& product, const EpilogueKernels& kernels,
+void multiply_with_epilogue(DType dtype, const Gemm& product, const EpilogueKernels& kernels,
                             device::StreamRef stream) {
   FOURFOLD_EXPECT(product.epilogue != Epilogue::none);
   const auto plan = plan_of(dtype, product, stream);
@@ -63,24 +62,24 @@ std::string product_library() {
   return fmt::format("{}, cuBLASLt {}", device::device_facts().name, cublaslt_version());
 }
 
-std::vector<std::string> ways_of(DType dtype, const Product& product) {
+std::vector<std::string> ways_of(DType dtype, const Gemm& product) {
   return plan_of(dtype, product, {})->way_names();
 }
 
-void forget_ways() {
+void forget_algorithms() {
   const std::scoped_lock lock(plans().mutex);
   plans().of.clear();
 }
 
 void finish_timing() {
-  std::vector<std::shared_ptr<ProductPlan>> all;
+  std::vector<std::shared_ptr<GemmPlan>> all;
   {
     const std::scoped_lock lock(plans().mutex);
     for (const auto& [kind, plan] : plans().of) {
       all.push_back(plan);
     }
   }
-  for (const std::shared_ptr<ProductPlan>& plan : all) {
+  for (const std::shared_ptr<GemmPlan>& plan : all) {
     plan->choose();
   }
 }

@@ -28,7 +28,7 @@ void add_bias(float* y_TO, std::int64_t y_row, const float* bias_O, std::int64_t
   }
 }
 
-void multiply_now(DType dtype, const Product& product) {
+void multiply_now(DType dtype, const Gemm& product) {
   use_runtime_threads();
   if (dtype == DType::f32) {
     f32_product(product);
@@ -41,12 +41,12 @@ void multiply_now(DType dtype, const Product& product) {
 
 }  // namespace
 
-void multiply(DType dtype, const Product& product, device::StreamRef stream) {
+void multiply(DType dtype, const Gemm& product, device::StreamRef stream) {
   FOURFOLD_EXPECT(product.epilogue == Epilogue::none);
   enqueue(stream, [=] { multiply_now(dtype, product); });
 }
 
-void multiply_with_epilogue(DType dtype, const Product& product, const EpilogueKernels& kernels,
+void multiply_with_epilogue(DType dtype, const Gemm& product, const EpilogueKernels& kernels,
                             device::StreamRef stream) {
   kernels.apart(dtype, product, stream);
 }
@@ -54,10 +54,10 @@ void multiply_with_epilogue(DType dtype, const Product& product, const EpilogueK
 std::string product_library() {
   return {};
 }
-void forget_ways() {}
+void forget_algorithms() {}
 void finish_timing() {}
 
-void f32_product(const Product& p) {
+void f32_product(const Gemm& p) {
   FOURFOLD_EXPECT(p.c_dtype == DType::f32 && p.c_row >= p.n);
   FOURFOLD_EXPECT(p.a_row >= (p.a_transposed ? p.m : p.k));
   const dnnl_status_t status =

@@ -22,7 +22,7 @@ enum class Epilogue : std::uint8_t {
 
 /// c_MN = op(a) op(b) (+ c_MN), row-major; op transposes what is stored transposed.
 /// a and b have the same dtype, f32, bf16 or f16; c has it too, or is f32.
-struct Product {
+struct Gemm {
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t k = 0;
@@ -42,7 +42,7 @@ struct Product {
 };
 
 /// What an epilogue comes after, when it is made apart.
-inline Product without_epilogue(Product product) {
+inline Gemm without_epilogue(Gemm product) {
   if (product.epilogue == Epilogue::gelu) {
     product.c = product.aux_MN;
   }
@@ -54,12 +54,12 @@ inline Product without_epilogue(Product product) {
 
 /// Enqueues a product of operands of `dtype`, through the library of the device.
 /// @pre it has no epilogue
-void multiply(DType dtype, const Product& product, device::StreamRef stream);
+void multiply(DType dtype, const Gemm& product, device::StreamRef stream);
 
 /// What a library's epilogue needs of the other kernels.
 struct EpilogueKernels {
   /// Enqueues the product, and apart from it what its epilogue says.
-  void (*apart)(DType dtype, const Product& product, device::StreamRef stream) = nullptr;
+  void (*apart)(DType dtype, const Gemm& product, device::StreamRef stream) = nullptr;
   /// Enqueues sum += more.
   void (*add)(const float* more, float* sum, std::int64_t count,
               device::StreamRef stream) = nullptr;
@@ -68,7 +68,7 @@ struct EpilogueKernels {
 /// Enqueues a product with an epilogue: as one operation where the library of the device has one
 /// for it, else apart. Which of them depends on the product only. As one, sums of products go into
 /// gelu and its derivative before they are rounded to c's dtype.
-void multiply_with_epilogue(DType dtype, const Product& product, const EpilogueKernels& kernels,
+void multiply_with_epilogue(DType dtype, const Gemm& product, const EpilogueKernels& kernels,
                             device::StreamRef stream);
 
 /// Enqueues sum_O += column sums of dy, whose rows are dy_row elements apart. The order of a sum
@@ -79,15 +79,15 @@ void add_column_sums(DType dtype, const void* dy_TO, std::int64_t dy_row, float*
 // -- on the CPU -----------------------------------------------------------------------------------
 
 /// f32 operands.
-void f32_product(const Product& product);
+void f32_product(const Gemm& product);
 
 /// bf16 operands through the CPU's own bf16 instructions: oneDNN primitives, kept per shape and per
 /// thread.
-void bf16_product_native(const Product& product);
+void bf16_product_native(const Gemm& product);
 
 /// bf16 or f16 operands, which `dtype` says, on a CPU without such instructions: blocks are widened
 /// to f32 into scratch that is kept per thread, and multiplied there.
-void widened_product(DType dtype, const Product& product);
+void widened_product(DType dtype, const Gemm& product);
 
 /// Whether this CPU multiplies bf16 in hardware.
 bool has_native_bf16();

@@ -29,14 +29,14 @@ struct Room {
   void* workspace;
   float* sums_M;  ///< that the library writes; of Epilogue::row_sums
 };
-Room room_for(const Product& product, device::StreamRef stream) {
+Room room_for(const Gemm& product, device::StreamRef stream) {
   const bool sums = product.epilogue == Epilogue::row_sums;
   const std::size_t sum_bytes = sums ? product.m * sizeof(float) : 0;
   auto* const data = static_cast<std::byte*>(scratch(workspace_bytes + sum_bytes, stream));
   return {data, sums ? reinterpret_cast<float*>(data + workspace_bytes) : nullptr};
 }
 
-cublasLtEpilogue_t native(const Product& product) {
+cublasLtEpilogue_t native(const Gemm& product) {
   const bool bias = product.bias_N != nullptr;
   switch (product.epilogue) {
     case Epilogue::none:
@@ -51,13 +51,13 @@ cublasLtEpilogue_t native(const Product& product) {
   return bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
 }
 
-bool has_aux(const Product& product) {
+bool has_aux(const Gemm& product) {
   return product.epilogue == Epilogue::gelu || product.epilogue == Epilogue::gelu_backward;
 }
 
 /// Whether the library may be asked for a product as one operation. Not in f32, where arithmetic
 /// binds it and runs are compared to the bit. The rule for aux is cublasLt.h's.
-bool may_be_one(DType dtype, const Product& product) {
+bool may_be_one(DType dtype, const Gemm& product) {
   if (product.epilogue == Epilogue::none) {
     return true;
   }
@@ -68,7 +68,7 @@ bool may_be_one(DType dtype, const Product& product) {
 /// What is taken where nothing is measured. Before Hopper the library makes a kernel of its own of
 /// gelu, and sums beside weight gradients have made them slower than both apart (llm.c pull request
 /// 591; CUDALibrarySamples issue 90).
-bool is_one_by_default(const Product& product) {
+bool is_one_by_default(const Gemm& product) {
   static const bool is_hopper = device::device_facts().compute_capability >= 90;
   return product.epilogue == Epilogue::none || (has_aux(product) && is_hopper);
 }
@@ -83,7 +83,7 @@ bool repeats_bits(const cublasLtMatmulAlgo_t& algorithm) {
          scheme == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
 }
 
-MatmulPreference preference_for(const Product& product) {
+MatmulPreference preference_for(const Gemm& product) {
   cublasLtMatmulPreference_t made = nullptr;
   check_cublas(cublasLtMatmulPreferenceCreate(&made), "cublasLtMatmulPreferenceCreate");
   MatmulPreference preference(made);
@@ -100,7 +100,7 @@ MatmulPreference preference_for(const Product& product) {
 /// Where a product that adds to what is there does so while it is measured: aligned as its own.
 class SpareSums {
  public:
-  SpareSums(Product& product, device::StreamRef stream) {
+  SpareSums(Gemm& product, device::StreamRef stream) {
     if (product.write != Write::accumulate) {
       return;
     }
@@ -118,7 +118,7 @@ class SpareSums {
     c_.give_back(stream);
     sums_.give_back(stream);
   }
-  static std::size_t bytes(const Product& product) {
+  static std::size_t bytes(const Gemm& product) {
     return product.write != Write::accumulate
                ? 0
                : static_cast<std::size_t>(product.m * product.c_row) *
@@ -133,7 +133,7 @@ class SpareSums {
 
 }  // namespace
 
-ProductPlan::ProductPlan(DType dtype, const Product& p, device::StreamRef stream)
+GemmPlan::GemmPlan(DType dtype, const Gemm& p, device::StreamRef stream)
     : dtype_(dtype),
       name_(kind_of(dtype, p).str()),
       b_(p.b_transposed ? matrix_layout(dtype, p.k, p.n, p.k)
@@ -142,9 +142,9 @@ ProductPlan::ProductPlan(DType dtype, const Product& p, device::StreamRef stream
                         : matrix_layout(dtype, p.k, p.m, p.a_row)),
       c_(matrix_layout(p.c_dtype, p.n, p.m, p.c_row)) {
   room_for(p, stream);  // memory first: that makes the process's device the calling thread's
-  const std::optional<std::string> known = known_way(name_);
+  const std::optional<std::string> known = known_algorithm(name_);
   const bool measures = measures_products();
-  find_ways(p, measures || known, stream);
+  find_algorithms(p, measures || known, stream);
   const auto found = std::ranges::find(ways_, known.value_or(""), &Way::name);
   if (found != ways_.end()) {
     chosen_ = found - ways_.begin();
@@ -154,8 +154,7 @@ ProductPlan::ProductPlan(DType dtype, const Product& p, device::StreamRef stream
 }
 
 /// Pointers are part of a description: each call has one of its own, which takes no memory.
-void ProductPlan::describe(const Product& p, float* sums_M,
-                           cublasLtMatmulDescOpaque_t& made) const {
+void GemmPlan::describe(const Gemm& p, float* sums_M, cublasLtMatmulDescOpaque_t& made) const {
   check_cublas(cublasLtMatmulDescInit(&made, CUBLAS_COMPUTE_32F, CUDA_R_32F),
                "cublasLtMatmulDescInit");
   set(&made, CUBLASLT_MATMUL_DESC_TRANSA, p.b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
@@ -175,7 +174,7 @@ void ProductPlan::describe(const Product& p, float* sums_M,
 }
 
 /// The default first. @param all  not only that
-void ProductPlan::find_ways(const Product& p, bool all, device::StreamRef stream) {
+void GemmPlan::find_algorithms(const Gemm& p, bool all, device::StreamRef stream) {
   const bool default_is_one = is_one_by_default(p);
   if (may_be_one(dtype_, p) && (all || default_is_one)) {
     for (const cublasLtMatmulAlgo_t& algorithm : algorithms(p, stream)) {
@@ -194,8 +193,8 @@ void ProductPlan::find_ways(const Product& p, bool all, device::StreamRef stream
   }
 }
 
-std::vector<cublasLtMatmulAlgo_t> ProductPlan::algorithms(const Product& p,
-                                                          device::StreamRef stream) const {
+std::vector<cublasLtMatmulAlgo_t> GemmPlan::algorithms(const Gemm& p,
+                                                       device::StreamRef stream) const {
   cublasLtMatmulDescOpaque_t description{};
   describe(p, room_for(p, stream).sums_M, description);
   std::array<cublasLtMatmulHeuristicResult_t, most_algorithms> found{};
@@ -219,8 +218,8 @@ std::vector<cublasLtMatmulAlgo_t> ProductPlan::algorithms(const Product& p,
   return result;
 }
 
-bool ProductPlan::enqueue(const Algorithm& algorithm, const Product& p,
-                          const EpilogueKernels* kernels, device::StreamRef stream) const {
+bool GemmPlan::enqueue(const Algorithm& algorithm, const Gemm& p, const EpilogueKernels* kernels,
+                       device::StreamRef stream) const {
   if (!algorithm) {
     kernels->apart(dtype_, p, stream);
     return true;
@@ -243,8 +242,7 @@ bool ProductPlan::enqueue(const Algorithm& algorithm, const Product& p,
   return true;
 }
 
-void ProductPlan::run(const Product& product, const EpilogueKernels* kernels,
-                      device::StreamRef stream) {
+void GemmPlan::run(const Gemm& product, const EpilogueKernels* kernels, device::StreamRef stream) {
   if (enqueue(choose(product, kernels, stream), product, kernels, stream)) {
     return;
   }
@@ -262,8 +260,8 @@ void ProductPlan::run(const Product& product, const EpilogueKernels* kernels,
   kernels->apart(dtype_, product, stream);
 }
 
-ProductPlan::Algorithm ProductPlan::choose(const Product& product, const EpilogueKernels* kernels,
-                                           device::StreamRef stream) {
+GemmPlan::Algorithm GemmPlan::choose(const Gemm& product, const EpilogueKernels* kernels,
+                                     device::StreamRef stream) {
   const std::scoped_lock lock(mutex_);
   if (!is_chosen_) {
     measure(product, kernels, stream);
@@ -272,8 +270,8 @@ ProductPlan::Algorithm ProductPlan::choose(const Product& product, const Epilogu
 }
 
 /// Begins, or takes up what is there by now.
-void ProductPlan::measure(const Product& product, const EpilogueKernels* kernels,
-                          device::StreamRef stream) {
+void GemmPlan::measure(const Gemm& product, const EpilogueKernels* kernels,
+                       device::StreamRef stream) {
   if (is_captured(stream)) {
     return;
   }
@@ -284,14 +282,14 @@ void ProductPlan::measure(const Product& product, const EpilogueKernels* kernels
   }
 }
 
-void ProductPlan::begin_measuring(const Product& product, const EpilogueKernels* kernels,
-                                  device::StreamRef stream) {
+void GemmPlan::begin_measuring(const Gemm& product, const EpilogueKernels* kernels,
+                               device::StreamRef stream) {
   const std::size_t free_bytes = device::owner_of(device::MemoryKind::device).free_bytes;
   if (2 * SpareSums::bytes(product) > free_bytes) {
     is_chosen_ = true;
     return;
   }
-  Product timed = product;
+  Gemm timed = product;
   SpareSums spare(timed, stream);
   refused_.assign(ways_.size(), false);
   rounds_.emplace(stream);
@@ -304,14 +302,14 @@ void ProductPlan::begin_measuring(const Product& product, const EpilogueKernels*
   spare.give_back(stream);
 }
 
-void ProductPlan::conclude() {
+void GemmPlan::conclude() {
   std::vector<std::vector<double>> us = rounds_->us(ways_.size());
   for (std::size_t way = 0; way < ways_.size(); ++way) {
     if (refused_[way]) {
       us[way].clear();
     }
   }
-  const WayTimes times = fastest_way(us);
+  const AlgorithmTimes times = fastest_algorithm(us);
   chosen_ = times.best;
   is_chosen_ = true;
   outdate_recorded_work();
@@ -322,12 +320,12 @@ void ProductPlan::conclude() {
                .default_us = times.median_us.front()});
 }
 
-bool ProductPlan::is_chosen() const {
+bool GemmPlan::is_chosen() const {
   const std::scoped_lock lock(mutex_);
   return is_chosen_;
 }
 
-void ProductPlan::choose() {
+void GemmPlan::choose() {
   const std::scoped_lock lock(mutex_);
   if (rounds_) {
     rounds_->wait();
@@ -335,7 +333,7 @@ void ProductPlan::choose() {
   }
 }
 
-std::vector<std::string> ProductPlan::way_names() const {
+std::vector<std::string> GemmPlan::way_names() const {
   const std::scoped_lock lock(mutex_);
   std::vector<std::string> names;
   for (const Way& way : ways_) {

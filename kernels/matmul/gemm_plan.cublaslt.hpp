@@ -16,14 +16,14 @@ namespace fourfold::kernels {
 
 /// How one kind of product is made: found by its first call, used by all of them, from any thread
 /// and on any stream. cuBLASLt counts in columns: a row-major c_MN is its c_NM, so b comes first.
-class ProductPlan {
+class GemmPlan {
  public:
   /// Finds the ways; takes the known one, or the first. @param product  with its pointers, of whose
   /// alignments the library takes note @throws SystemError when there is none
-  ProductPlan(DType dtype, const Product& product, device::StreamRef stream);
+  GemmPlan(DType dtype, const Gemm& product, device::StreamRef stream);
 
   /// Enqueues. @param kernels  of a product with an epilogue, else nullptr
-  void run(const Product& product, const EpilogueKernels* kernels, device::StreamRef stream);
+  void run(const Gemm& product, const EpilogueKernels* kernels, device::StreamRef stream);
 
   /// Whether the way is for good; until then calls measure.
   bool is_chosen() const;
@@ -39,17 +39,15 @@ class ProductPlan {
   };
 
   /// @param sums_M  of Epilogue::row_sums
-  void describe(const Product& product, float* sums_M, cublasLtMatmulDescOpaque_t& made) const;
-  void find_ways(const Product& product, bool all, device::StreamRef stream);
-  std::vector<cublasLtMatmulAlgo_t> algorithms(const Product& product,
-                                               device::StreamRef stream) const;
+  void describe(const Gemm& product, float* sums_M, cublasLtMatmulDescOpaque_t& made) const;
+  void find_algorithms(const Gemm& product, bool all, device::StreamRef stream);
+  std::vector<cublasLtMatmulAlgo_t> algorithms(const Gemm& product, device::StreamRef stream) const;
   /// Enqueues it one way; false when the library refuses it after all.
-  bool enqueue(const Algorithm& algorithm, const Product& product, const EpilogueKernels* kernels,
+  bool enqueue(const Algorithm& algorithm, const Gemm& product, const EpilogueKernels* kernels,
                device::StreamRef stream) const;
-  Algorithm choose(const Product& product, const EpilogueKernels* kernels,
-                   device::StreamRef stream);
-  void measure(const Product& product, const EpilogueKernels* kernels, device::StreamRef stream);
-  void begin_measuring(const Product& product, const EpilogueKernels* kernels,
+  Algorithm choose(const Gemm& product, const EpilogueKernels* kernels, device::StreamRef stream);
+  void measure(const Gemm& product, const EpilogueKernels* kernels, device::StreamRef stream);
+  void begin_measuring(const Gemm& product, const EpilogueKernels* kernels,
                        device::StreamRef stream);
   void conclude();
 

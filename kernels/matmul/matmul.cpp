@@ -26,7 +26,7 @@ void* columns_from(const TensorView& matrix, std::int64_t first) {
 }
 
 /// All of a product's epilogue after it, by kernels of its own.
-void multiply_apart(DType dtype, const Product& product, device::StreamRef stream) {
+void multiply_apart(DType dtype, const Gemm& product, device::StreamRef stream) {
   multiply(dtype, without_epilogue(product), stream);
   const Shape shape{product.m, product.n};
   const TensorView c(product.c, product.c_dtype, shape);
@@ -157,7 +157,7 @@ void linear_backward_input_gelu(ConstTensorView dy_TO, ConstTensorView w_OI, Con
     return;
   }
   FOURFOLD_EXPECT(pre_TI.data() != dpre_TI.data());
-  // A Product has one pointer for what is written and what is read: this is read.
+  // A Gemm has one pointer for what is written and what is read: this is read.
   void* const pre = const_cast<void*>(pre_TI.data());  // NOLINT(*-const-cast)
   multiply_with_epilogue(dtype,
                          {.m = dy_TO.dim(0),
@@ -190,19 +190,19 @@ void linear_tile_backward_weight(ConstTensorView x_TI, ConstTensorView dy_TY, st
   if (x_TI.dim(0) == 0 || dw_OI.elements() == 0) {
     return;
   }
-  const Product product{.m = outputs,
-                        .n = x_TI.dim(1),
-                        .k = dy_TY.dim(0),
-                        .a = columns_from(dy_TY, first),
-                        .a_transposed = true,
-                        .a_row = dy_TY.dim(1),
-                        .b = x_TI.data(),
-                        .c = dw_OI.data(),
-                        .c_row = x_TI.dim(1),
-                        .c_dtype = DType::f32,
-                        .write = Write::accumulate,
-                        .epilogue = dbias_O ? Epilogue::row_sums : Epilogue::none,
-                        .sums_M = dbias_O ? dbias_O.as<float>() : nullptr};
+  const Gemm product{.m = outputs,
+                     .n = x_TI.dim(1),
+                     .k = dy_TY.dim(0),
+                     .a = columns_from(dy_TY, first),
+                     .a_transposed = true,
+                     .a_row = dy_TY.dim(1),
+                     .b = x_TI.data(),
+                     .c = dw_OI.data(),
+                     .c_row = x_TI.dim(1),
+                     .c_dtype = DType::f32,
+                     .write = Write::accumulate,
+                     .epilogue = dbias_O ? Epilogue::row_sums : Epilogue::none,
+                     .sums_M = dbias_O ? dbias_O.as<float>() : nullptr};
   if (dbias_O) {
     multiply_with_epilogue(dy_TY.dtype(), product, epilogue_kernels, stream);
   } else {

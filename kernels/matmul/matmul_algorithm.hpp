@@ -23,7 +23,7 @@ namespace fourfold::kernels {
 std::uint32_t alignment_of(const void* data);
 
 /// All that a product's ways depend on: products of one kind share a plan, and an entry in files.
-struct ProductKind {
+struct GemmKind {
   DType dtype;
   DType c_dtype;
   std::int64_t m;
@@ -44,14 +44,14 @@ struct ProductKind {
 
   /// In words, which differ where kinds do: what files call it.
   std::string str() const;
-  friend auto operator<=>(const ProductKind&, const ProductKind&) = default;
+  friend auto operator<=>(const GemmKind&, const GemmKind&) = default;
 };
-ProductKind kind_of(DType dtype, const Product& product);
+GemmKind kind_of(DType dtype, const Gemm& product);
 
 /// The way of a product's epilogue by kernels of its own.
 inline constexpr const char* apart_way = "apart";
 
-struct WayTimes {
+struct AlgorithmTimes {
   std::size_t best = 0;
   std::vector<double> median_us;  ///< of each way; infinite when it had no time
 };
@@ -59,22 +59,22 @@ struct WayTimes {
 /// and the first is what runs without choices have.
 /// @param us  rounds of times for each way; empty: it was refused
 /// @pre there is a way
-WayTimes fastest_way(const std::vector<std::vector<double>>& us);
+AlgorithmTimes fastest_algorithm(const std::vector<std::vector<double>>& us);
 
 // -- what is known of choices, of all threads -----------------------------------------------------
 
 /// Whether products without a choice are to be measured.
 bool measures_products();
-std::optional<std::string> known_way(const std::string& product);
-void note_choice(const ProductChoice& choice);
+std::optional<std::string> known_algorithm(const std::string& product);
+void note_choice(const MatmulTuning& choice);
 
 // -- of the vendor's library ----------------------------------------------------------------------
 
 /// The names of all ways that it has for a product; the first is the one without a choice. Of
 /// cuBLASLt only, for tests that take each.
-std::vector<std::string> ways_of(DType dtype, const Product& product);
+std::vector<std::string> ways_of(DType dtype, const Gemm& product);
 /// Lets products be chosen anew by their next calls.
-void forget_ways();
+void forget_algorithms();
 /// Waits for the times of all measurements that began, and notes what they say.
 void finish_timing();
 

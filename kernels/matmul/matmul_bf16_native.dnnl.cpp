@@ -40,7 +40,7 @@ dnnl::memory::desc matrix(std::int64_t rows, std::int64_t columns, DType dtype, 
           transposed ? dnnl::memory::dims{1, row} : dnnl::memory::dims{row, 1}};
 }
 
-dnnl::matmul::primitive_desc describe(const Product& p, const dnnl::engine& engine) {
+dnnl::matmul::primitive_desc describe(const Gemm& p, const dnnl::engine& engine) {
   const auto a = matrix(p.m, p.k, DType::bf16, p.a_transposed, p.a_row);
   const auto b = matrix(p.k, p.n, DType::bf16, p.b_transposed, p.b_transposed ? p.k : p.n);
   const auto c = matrix(p.m, p.n, p.c_dtype, false, p.c_row);
@@ -56,7 +56,7 @@ dnnl::matmul::primitive_desc describe(const Product& p, const dnnl::engine& engi
   return {dnnl::matmul::desc(a, b, matrix(1, p.n, DType::bf16, false, p.n), c), attributes, engine};
 }
 
-const Primitive& primitive_for(const Product& p, Primitives& primitives) {
+const Primitive& primitive_for(const Gemm& p, Primitives& primitives) {
   const Key key{p.m,     p.n,       p.k,     p.a_transposed,     p.a_row, p.b_transposed,
                 p.c_row, p.c_dtype, p.write, p.bias_N != nullptr};
   auto found = primitives.by_key.find(key);
@@ -78,7 +78,7 @@ dnnl::memory borrow(const dnnl::memory::desc& description, const dnnl::engine& e
 
 }  // namespace
 
-void bf16_product_native(const Product& p) {
+void bf16_product_native(const Gemm& p) {
   FOURFOLD_EXPECT(p.c_row >= p.n && p.a_row >= (p.a_transposed ? p.m : p.k));
   thread_local Primitives primitives;
   const Primitive& primitive = primitive_for(p, primitives);

@@ -19,7 +19,7 @@ namespace {
 struct Book {
   std::mutex mutex;
   bool measures = false;
-  std::map<std::string, ProductChoice> choices;
+  std::map<std::string, MatmulTuning> choices;
 };
 
 Book& book() {
@@ -58,7 +58,7 @@ std::uint32_t alignment_of(const void* data) {
   return bytes;
 }
 
-ProductKind kind_of(DType dtype, const Product& p) {
+GemmKind kind_of(DType dtype, const Gemm& p) {
   return {.dtype = dtype,
           .c_dtype = p.c_dtype,
           .m = p.m,
@@ -78,7 +78,7 @@ ProductKind kind_of(DType dtype, const Product& p) {
           .aux_alignment = alignment_of(p.aux_MN)};
 }
 
-std::string ProductKind::str() const {
+std::string GemmKind::str() const {
   // All of it by name: a field that is added does not compile before it is said here too.
   const auto& [of_dtype, of_c, rows, columns, depth, a_is_T, b_is_T, row_a, row_c, writes, after,
                bias, of_a, of_b, of_c_memory, of_bias, of_aux] = *this;
@@ -89,9 +89,9 @@ std::string ProductKind::str() const {
                      bias ? "+bias" : "", of_a, of_b, of_c_memory, of_bias, of_aux);
 }
 
-WayTimes fastest_way(const std::vector<std::vector<double>>& us) {
+AlgorithmTimes fastest_algorithm(const std::vector<std::vector<double>>& us) {
   FOURFOLD_EXPECT(!us.empty());
-  WayTimes result;
+  AlgorithmTimes result;
   for (const std::vector<double>& rounds : us) {
     result.median_us.push_back(rounds.empty() ? std::numeric_limits<double>::infinity()
                                               : median(rounds));
@@ -108,34 +108,34 @@ bool measures_products() {
   return book().measures;
 }
 
-std::optional<std::string> known_way(const std::string& product) {
+std::optional<std::string> known_algorithm(const std::string& product) {
   const std::scoped_lock lock(book().mutex);
   const auto found = book().choices.find(product);
   return found == book().choices.end() ? std::nullopt : std::optional(found->second.way);
 }
 
-void note_choice(const ProductChoice& choice) {
+void note_choice(const MatmulTuning& choice) {
   const std::scoped_lock lock(book().mutex);
   book().choices[choice.product] = choice;
 }
 
-void choose_products(const std::vector<ProductChoice>& known, bool measure) {
+void choose_products(const std::vector<MatmulTuning>& known, bool measure) {
   {
     const std::scoped_lock lock(book().mutex);
     book().measures = measure;
     book().choices.clear();
-    for (const ProductChoice& choice : known) {
+    for (const MatmulTuning& choice : known) {
       book().choices[choice.product] = choice;
     }
   }
-  forget_ways();
+  forget_algorithms();
   outdate_recorded_work();
 }
 
-std::vector<ProductChoice> chosen_products() {
+std::vector<MatmulTuning> chosen_products() {
   finish_timing();
   const std::scoped_lock lock(book().mutex);
-  std::vector<ProductChoice> result;
+  std::vector<MatmulTuning> result;
   for (const auto& [product, choice] : book().choices) {
     result.push_back(choice);
   }

@@ -85,7 +85,7 @@ std::int64_t part_length(std::int64_t total) {
 
 /// sum (+)= op(a) op(b) over all of k, for one tile of c; rows of `sum` are sum_row apart.
 template <class T>
-void multiply_tile(const Product& p, const Tile& tile, Scratch& scratch, float* sum,
+void multiply_tile(const Gemm& p, const Tile& tile, Scratch& scratch, float* sum,
                    std::int64_t sum_row, Write write) {
   const auto* a = static_cast<const T*>(p.a);
   const auto* b = static_cast<const T*>(p.b);
@@ -114,7 +114,7 @@ void multiply_tile(const Product& p, const Tile& tile, Scratch& scratch, float* 
 
 /// c = sum (+ bias), or c += sum, rounded to T, for one tile of c.
 template <class T>
-void write_tile(const Product& p, const Tile& tile, const float* sum) {
+void write_tile(const Gemm& p, const Tile& tile, const float* sum) {
   const auto* bias = static_cast<const T*>(p.bias_N);
   const bool accumulate = p.write == Write::accumulate;
 #pragma omp parallel for schedule(static)
@@ -138,7 +138,7 @@ void write_tile(const Product& p, const Tile& tile, const float* sum) {
 }
 
 template <class T>
-void multiply(const Product& p, Scratch& scratch) {
+void multiply(const Gemm& p, Scratch& scratch) {
   const std::int64_t rows = part_length(p.m);
   const std::int64_t columns = part_length(p.n);
   // With a short k, the block of b stays for all rows.
@@ -158,7 +158,7 @@ void multiply(const Product& p, Scratch& scratch) {
 
 }  // namespace
 
-void widened_product(DType dtype, const Product& p) {
+void widened_product(DType dtype, const Gemm& p) {
   FOURFOLD_EXPECT(dtype == DType::bf16 || dtype == DType::f16);
   FOURFOLD_EXPECT(p.c_row >= p.n && (p.c_dtype == DType::f32 || p.c_dtype == dtype));
   FOURFOLD_EXPECT(p.a_row >= (p.a_transposed ? p.m : p.k));

@@ -134,7 +134,7 @@ BFloat16 rounded_stochastically(const StochasticRounding& rounding, std::int64_t
 }
 
 void round_stochastically(const StochasticRounding& rounding, ConstTensorView source,
-                          TensorView target, device::StreamRef /*stream*/, Place /*place*/) {
+                          TensorView target, device::StreamRef /*stream*/, MemorySpace /*place*/) {
   FOURFOLD_EXPECT(source.elements() == target.elements());
   for (std::int64_t i = 0; i < source.elements(); ++i) {
     target.as<BFloat16>()[i] = rounded_stochastically(rounding, i, source.as<float>()[i]);

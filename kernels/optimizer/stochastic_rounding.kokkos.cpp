@@ -27,7 +27,7 @@ struct RoundStochastically {
 }  // namespace
 
 void round_stochastically(const StochasticRounding& rounding, ConstTensorView source,
-                          TensorView target, device::StreamRef stream, Place place) {
+                          TensorView target, device::StreamRef stream, MemorySpace place) {
   FOURFOLD_EXPECT(source.elements() == target.elements());
   constexpr int n = pack_elements<float>;
   const RoundStochastically body{source.as<float>(),

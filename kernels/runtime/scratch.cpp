@@ -17,8 +17,8 @@ struct StreamScratch {
   device::StreamBuffer buffer;
 };
 
-thread_local std::uint64_t moves = 0;       ///< of the thread's memory
-std::atomic<std::uint64_t> other_ways = 0;  ///< of products, which threads share
+thread_local std::uint64_t moves = 0;             ///< of the thread's memory
+std::atomic<std::uint64_t> other_algorithms = 0;  ///< of products, which threads share
 thread_local std::size_t taken = 0;
 
 void* at_least(std::size_t bytes, device::StreamRef stream, std::vector<StreamScratch>& owned) {
@@ -50,12 +50,12 @@ void* staging(std::size_t bytes, device::StreamRef stream) {
 }
 
 void outdate_recorded_work() noexcept {
-  ++other_ways;
+  ++other_algorithms;
 }
 
 /// Neither part ever falls: the sum is the same as long as both are.
 std::uint64_t recorded_work_version() noexcept {
-  return moves + other_ways;
+  return moves + other_algorithms;
 }
 
 std::size_t scratch_bytes() noexcept {

@@ -55,9 +55,9 @@ void for_each_pack(const char* label, std::int64_t elements, bool aligned, devic
 /// The same on whatever computes at `place`: on a host it is body(begin, end), in blocks as
 /// for_each_block has.
 template <int n, class Body>
-void for_each_pack(const char* label, std::int64_t elements, bool aligned, Place place,
+void for_each_pack(const char* label, std::int64_t elements, bool aligned, MemorySpace place,
                    device::StreamRef stream, const Body& body) {
-  if (place == Place::host) {
+  if (place == MemorySpace::host) {
     for_each_block_on_host(label, elements, body);
   } else if constexpr (is_for_device) {
     for_each_pack<n>(label, elements, aligned, stream, body);

@@ -174,7 +174,7 @@ std::optional<double> left_then_s(const RunTraces& traces, const RunView& view) 
                      : std::nullopt;
 }
 
-void take_outlook(const RunTraces& traces, RunView& view) {
+void take_eta(const RunTraces& traces, RunView& view) {
   const std::optional<double> left_s = left_then_s(traces, view);
   if (view.verdict.state == RunState::finished || !left_s || view.step >= view.steps) {
     return;
@@ -189,14 +189,14 @@ void take_outlook(const RunTraces& traces, RunView& view) {
     view.remaining_s =
         *left_s + static_cast<double>(std::max<std::int64_t>(again, 0)) * view.step_s.value_or(0);
   }
-  OutlookFacts facts{.now_unix_s = view.now_unix_s,
-                     .remaining_s = *view.remaining_s,
-                     .goes_on = goes_on,
-                     .deadline_unix_s = view.deadline_unix_s};
+  EtaFacts facts{.now_unix_s = view.now_unix_s,
+                 .remaining_s = *view.remaining_s,
+                 .goes_on = goes_on,
+                 .deadline_unix_s = view.deadline_unix_s};
   if (traces.last) {
     facts.began_unix_s = traces.last->began_unix_s;
   }
-  view.outlook = outlook(facts);
+  view.eta = eta(facts);
 }
 
 /// Of a kept run that is damaged, or gone, nothing is known.
@@ -269,15 +269,15 @@ RunView RunReader::look(double now_unix_s) {
     }
   }
   take_checkpoint(traces, starts, view);
-  take_outlook(traces, view);
+  take_eta(traces, view);
   take_run_file(noted.attempts, view);
   view.node_hours = node_hours(view.attempts, view.verdict.newest_goes_on, now_unix_s);
   return view;
 }
 
-Outlook outlook(const OutlookFacts& facts) {
+Eta eta(const EtaFacts& facts) {
   constexpr double most_jobs = 1e9;
-  Outlook result;
+  Eta result;
   result.finish_unix_s = facts.now_unix_s + facts.remaining_s;
   if (!facts.deadline_unix_s) {
     return result;

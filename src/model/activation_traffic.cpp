@@ -42,8 +42,8 @@ void ActivationTraffic::before_forward(std::size_t block, device::StreamRef stre
   }
 }
 
-void ActivationTraffic::after_forward(int slot, std::size_t block, const Pass& pass, bool keep,
-                                      device::StreamRef stream) {
+void ActivationTraffic::after_forward(int slot, std::size_t block, const MicroBatchContext& pass,
+                                      bool keep, device::StreamRef stream) {
   if (!moves()) {
     return;
   }
@@ -77,7 +77,7 @@ void ActivationTraffic::before_again(std::size_t block, device::StreamRef stream
   }
 }
 
-void ActivationTraffic::ahead_backward(int slot, std::size_t block, const Pass& pass) {
+void ActivationTraffic::ahead_backward(int slot, std::size_t block, const MicroBatchContext& pass) {
   if (!moves()) {
     return;
   }
@@ -98,7 +98,7 @@ void ActivationTraffic::ahead_backward(int slot, std::size_t block, const Pass& 
   }
 }
 
-void ActivationTraffic::before_backward(int slot, std::size_t block, const Pass& pass,
+void ActivationTraffic::before_backward(int slot, std::size_t block, const MicroBatchContext& pass,
                                         device::StreamRef stream) {
   if (!moves()) {
     return;
@@ -113,7 +113,7 @@ void ActivationTraffic::before_backward(int slot, std::size_t block, const Pass&
   }
 }
 
-void ActivationTraffic::after_backward(int slot, std::size_t block, const Pass& pass,
+void ActivationTraffic::after_backward(int slot, std::size_t block, const MicroBatchContext& pass,
                                        WeightGradients when, device::StreamRef stream) {
   if (!moves()) {
     return;
@@ -132,7 +132,7 @@ void ActivationTraffic::after_backward(int slot, std::size_t block, const Pass& 
   }
 }
 
-void ActivationTraffic::ahead_weight(int slot, std::size_t block, const Pass& pass) {
+void ActivationTraffic::ahead_weight(int slot, std::size_t block, const MicroBatchContext& pass) {
   if (!moves()) {
     return;
   }
@@ -146,7 +146,7 @@ void ActivationTraffic::ahead_weight(int slot, std::size_t block, const Pass& pa
   }
 }
 
-void ActivationTraffic::before_weight(int slot, std::size_t block, const Pass& pass,
+void ActivationTraffic::before_weight(int slot, std::size_t block, const MicroBatchContext& pass,
                                       device::StreamRef stream) {
   if (!moves()) {
     return;
@@ -176,7 +176,8 @@ void ActivationTraffic::move_piece(Direction direction, const TensorView& on_dev
 }
 
 void ActivationTraffic::move_block(Direction direction, int slot, std::size_t block,
-                                   const Pass& pass, const KeptActivations& kinds, bool gradients) {
+                                   const MicroBatchContext& pass, const KeptActivations& kinds,
+                                   bool gradients) {
   const SlotMemory& mine = memory_->slots[slot];
   const auto move = [&](const TensorView& on_device, const TensorView& on_host) {
     move_piece(direction, on_device, on_host);
@@ -192,7 +193,7 @@ void ActivationTraffic::move_block(Direction direction, int slot, std::size_t bl
 }
 
 void ActivationTraffic::move_input(Direction direction, int slot, std::size_t block,
-                                   const Pass& pass) {
+                                   const MicroBatchContext& pass) {
   const SlotMemory& mine = memory_->slots[slot];
   move_piece(direction, mine.residual_RD[block].rows(0, pass.residual.count),
              mine.host.residual_RD[block].rows(0, pass.residual.count));

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "modules.hpp"
 #include "stage_memory.hpp"
-#include "units.hpp"
 
 #include <fourfold/device/stream.hpp>
 
@@ -32,24 +32,26 @@ class ActivationTraffic {
   /// A forward pass will write a block's activations, and its output.
   void before_forward(std::size_t block, device::StreamRef stream);
   /// @param keep  a backward pass will come: begins to write them back
-  void after_forward(int slot, std::size_t block, const Pass& pass, bool keep,
+  void after_forward(int slot, std::size_t block, const MicroBatchContext& pass, bool keep,
                      device::StreamRef stream);
   /// A forward pass inside a group will write activations again, which stay where they are until
   /// the block's backward pass.
   void before_again(std::size_t block, device::StreamRef stream);
 
   /// Begins to bring what the backward pass of a block reads, unless it is there.
-  void ahead_backward(int slot, std::size_t block, const Pass& pass);
+  void ahead_backward(int slot, std::size_t block, const MicroBatchContext& pass);
   /// The backward pass of a block, or of a group that is about to run again, will read and write.
   /// That of the block before is begun to be brought.
-  void before_backward(int slot, std::size_t block, const Pass& pass, device::StreamRef stream);
+  void before_backward(int slot, std::size_t block, const MicroBatchContext& pass,
+                       device::StreamRef stream);
   /// @param when  later: begins to write back what the weights' gradients need
-  void after_backward(int slot, std::size_t block, const Pass& pass, WeightGradients when,
-                      device::StreamRef stream);
+  void after_backward(int slot, std::size_t block, const MicroBatchContext& pass,
+                      WeightGradients when, device::StreamRef stream);
 
   /// The same for the second half of a split backward pass, which changes nothing.
-  void ahead_weight(int slot, std::size_t block, const Pass& pass);
-  void before_weight(int slot, std::size_t block, const Pass& pass, device::StreamRef stream);
+  void ahead_weight(int slot, std::size_t block, const MicroBatchContext& pass);
+  void before_weight(int slot, std::size_t block, const MicroBatchContext& pass,
+                     device::StreamRef stream);
   void after_weight(std::size_t block, device::StreamRef stream);
 
  private:
@@ -72,9 +74,9 @@ class ActivationTraffic {
   Turn* input_turn(std::size_t block);
   static void claim(Turn& turn, device::StreamRef stream);
   void move_piece(Direction direction, const TensorView& on_device, const TensorView& on_host);
-  void move_block(Direction direction, int slot, std::size_t block, const Pass& pass,
+  void move_block(Direction direction, int slot, std::size_t block, const MicroBatchContext& pass,
                   const KeptActivations& kinds, bool gradients);
-  void move_input(Direction direction, int slot, std::size_t block, const Pass& pass);
+  void move_input(Direction direction, int slot, std::size_t block, const MicroBatchContext& pass);
 
   const StageMemory* memory_ = nullptr;
   Recompute recompute_;

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "units.hpp"
+#include "modules.hpp"
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/device/buffer.hpp>
@@ -30,17 +30,17 @@ Linear first_mlp_product(const Parameters& parameters, bool gated, int layer,
 
 }  // namespace
 
-TensorView partial_of(TensorView target_RD, const Pass& pass, const Scratch& scratch) {
+TensorView partial_of(TensorView target_RD, const MicroBatchContext& pass, const Scratch& scratch) {
   return pass.residual.count == pass.rows ? target_RD
                                           : scratch.partial(pass.rows, target_RD.dim(1));
 }
 
-ConstTensorView gather_then_ahead(ParallelHooks& hooks, ConstTensorView x_RD,
-                                  ConstTensorView then_RD, std::int64_t rows,
-                                  device::StreamRef stream) {
+ConstTensorView gather_then_prefetch(ParallelHooks& hooks, ConstTensorView x_RD,
+                                     ConstTensorView then_RD, std::int64_t rows,
+                                     device::StreamRef stream) {
   const ConstTensorView all_TD = hooks.gather_rows(x_RD, rows, stream);
   if (then_RD) {
-    hooks.gather_ahead(then_RD, rows, stream);
+    hooks.prefetch_rows(then_RD, rows, stream);
   }
   return all_TD;
 }
@@ -48,7 +48,7 @@ ConstTensorView gather_then_ahead(ParallelHooks& hooks, ConstTensorView x_RD,
 Block::Block(const StageShape& shape, int layer, const Parameters& parameters, ParallelHooks& hooks)
     : gated_(shape.config.feed_forward.gated),
       are_positions_rotary_(shape.config.positions.are_rotary()),
-      remakes_(shape.options.recompute.kind == Recompute::Kind::selective),
+      recomputes_(shape.options.recompute.kind == Recompute::Kind::selective),
       layer_(layer),
       sizes_(shape.sizes),
       head_dim_(shape.config.attention.head_dim),
@@ -72,7 +72,7 @@ Block::Block(const StageShape& shape, int layer, const Parameters& parameters, P
 }
 
 template <class Pointer>
-Block::Fused<Pointer> Block::split(Pointer qkv, DType dtype, const Pass& pass) const {
+Block::Fused<Pointer> Block::split(Pointer qkv, DType dtype, const MicroBatchContext& pass) const {
   using Byte = std::conditional_t<std::is_const_v<std::remove_pointer_t<Pointer>>, const std::byte,
                                   std::byte>;
   const std::int64_t row = qkv_.out_features();
@@ -91,28 +91,29 @@ std::array<Block::NormedHeads, 2> Block::normed_heads(const Fused<void*>& produc
 }
 
 TensorView Block::rows_of(const NormedHeads& heads, TensorView memory, std::int64_t first_head,
-                          const Pass& pass) const {
+                          const MicroBatchContext& pass) const {
   const std::int64_t first = pass.rows * first_head * head_dim_;
   const std::int64_t count = pass.rows * heads.heads;
   return memory.rows(first, count * head_dim_).reshape(Shape{count, head_dim_});
 }
 
 kernels::Heads Block::dense(const NormedHeads& heads, const TensorView& rows,
-                            const Pass& pass) const {
+                            const MicroBatchContext& pass) const {
   const std::int64_t row = heads.heads * head_dim_;
   return {rows.data(), rows.dtype(), pass.tokens * row, row};
 }
 
-kernels::HeadRows Block::sizes_of(const NormedHeads& heads, const Pass& pass) const {
+kernels::HeadRows Block::sizes_of(const NormedHeads& heads, const MicroBatchContext& pass) const {
   return {pass.sequences, pass.tokens, heads.heads * head_dim_};
 }
 
 TensorView Block::rstd_of(const NormedHeads& heads, const Scratch& scratch,
-                          const Pass& pass) const {
+                          const MicroBatchContext& pass) const {
   return scratch.rstd.rows(pass.rows * heads.first_head, pass.rows * heads.heads);
 }
 
-Block::Fused<const void*> Block::attention_inputs(const Pass& pass, const BlockActivations& kept,
+Block::Fused<const void*> Block::attention_inputs(const MicroBatchContext& pass,
+                                                  const BlockActivations& kept,
                                                   const Scratch& scratch, ConstTensorView rotary_PH,
                                                   device::StreamRef stream) const {
   const auto read = [](const kernels::Heads& heads) {
@@ -134,9 +135,9 @@ Block::Fused<const void*> Block::attention_inputs(const Pass& pass, const BlockA
   return {read(inputs.q), read(inputs.k), read(inputs.v)};
 }
 
-void Block::backward_inputs(const Pass& pass, const BlockActivations& kept, const Scratch& scratch,
-                            ConstTensorView rotary_PH, const Fused<void*>& gradients,
-                            device::StreamRef stream) const {
+void Block::backward_inputs(const MicroBatchContext& pass, const BlockActivations& kept,
+                            const Scratch& scratch, ConstTensorView rotary_PH,
+                            const Fused<void*>& gradients, device::StreamRef stream) const {
   rotate(gradients, pass, rotary_PH, true, stream);
   if (!q_norm_) {
     return;
@@ -162,12 +163,12 @@ void Block::backward_inputs(const Pass& pass, const BlockActivations& kept, cons
   }
 }
 
-kernels::ConstHeads Block::attended(ConstTensorView rows_NA, const Pass& pass) const {
+kernels::ConstHeads Block::attended(ConstTensorView rows_NA, const MicroBatchContext& pass) const {
   const std::int64_t row = sizes_.heads * head_dim_;
   return {rows_NA.data(), rows_NA.dtype(), pass.tokens * row, row};
 }
 
-kernels::AttentionShape Block::attention_shape(const Pass& pass) const {
+kernels::AttentionShape Block::attention_shape(const MicroBatchContext& pass) const {
   kernels::AttentionShape shape;
   shape.batch = pass.sequences;
   shape.query_tokens = pass.tokens;
@@ -180,8 +181,8 @@ kernels::AttentionShape Block::attention_shape(const Pass& pass) const {
   return shape;
 }
 
-void Block::rotate(const Fused<void*>& heads, const Pass& pass, ConstTensorView rotary_PH,
-                   bool inverse, device::StreamRef stream) const {
+void Block::rotate(const Fused<void*>& heads, const MicroBatchContext& pass,
+                   ConstTensorView rotary_PH, bool inverse, device::StreamRef stream) const {
   if (!are_positions_rotary_) {
     return;
   }
@@ -192,7 +193,7 @@ void Block::rotate(const Fused<void*>& heads, const Pass& pass, ConstTensorView 
                   position_T, inverse, stream);
 }
 
-void Block::branch(const Linear& product, ConstTensorView x, const Pass& pass,
+void Block::branch(const Linear& product, ConstTensorView x, const MicroBatchContext& pass,
                    const Scratch& scratch, TensorView y_RD, device::StreamRef stream) const {
   const TensorView partial = partial_of(y_RD, pass, scratch);
   product.forward(x, partial, hooks_.adds_once(), stream);
@@ -200,8 +201,8 @@ void Block::branch(const Linear& product, ConstTensorView x, const Pass& pass,
 }
 
 /// The other sum of a block goes to the next one's norm, whose weights may not be here yet.
-void Block::add_attention(const Pass& pass, const BlockActivations& kept, const Scratch& scratch,
-                          device::StreamRef stream) const {
+void Block::add_attention(const MicroBatchContext& pass, const BlockActivations& kept,
+                          const Scratch& scratch, device::StreamRef stream) const {
   branch(out_, kept.attended_NA, pass, scratch, kept.middle_RD, stream);
   if (pass.drops()) {
     pass.drop_and_add(attention_dropout_site(layer_), kept.middle_RD, kept.input_RD, kept.middle_RD,
@@ -214,13 +215,14 @@ void Block::add_attention(const Pass& pass, const BlockActivations& kept, const 
 }
 
 void Block::say_where() const {
-  if (ProductObserver* const observer = hooks_.product_observer()) {
+  if (MatmulObserver* const observer = hooks_.matmul_observer()) {
     observer->enter_attention(layer_);
   }
 }
 
-void Block::attend(const Pass& pass, const BlockActivations& kept, const Scratch& scratch,
-                   ConstTensorView rotary_PH, device::StreamRef stream) const {
+void Block::attend(const MicroBatchContext& pass, const BlockActivations& kept,
+                   const Scratch& scratch, ConstTensorView rotary_PH,
+                   device::StreamRef stream) const {
   const auto inputs = attention_inputs(pass, kept, scratch, rotary_PH, stream);
   say_where();
   const std::int64_t row = kept.attended_NA.dim(1);
@@ -238,10 +240,10 @@ void Block::activate(const BlockActivations& kept, device::StreamRef stream) con
 }
 
 /// An activation that the product makes may differ in its last place from one that is made by
-/// itself, as remake() does it.
+/// itself, as recompute() does it.
 void Block::up_and_activate(ConstTensorView x_ND, const BlockActivations& kept,
                             device::StreamRef stream) const {
-  if (!gated_ && !remakes_) {
+  if (!gated_ && !recomputes_) {
     up_.forward_gelu(x_ND, kept.up_NU, kept.activated_NF, stream);
   } else {
     up_.forward(x_ND, kept.up_NU, true, stream);
@@ -249,8 +251,8 @@ void Block::up_and_activate(ConstTensorView x_ND, const BlockActivations& kept,
   }
 }
 
-void Block::forward(const Pass& pass, const BlockActivations& kept, const Scratch& scratch,
-                    ConstTensorView rotary_PH, TensorView output_RD,
+void Block::forward(const MicroBatchContext& pass, const BlockActivations& kept,
+                    const Scratch& scratch, ConstTensorView rotary_PH, TensorView output_RD,
                     device::StreamRef stream) const {
   attn_norm_.forward(kept.input_RD, kept.attn_norm_RD, kept.attn_statistics, stream);
   qkv_.forward(hooks_.gather_rows(kept.attn_norm_RD, pass.rows, stream), kept.qkv_NQ, true, stream);
@@ -267,8 +269,9 @@ void Block::forward(const Pass& pass, const BlockActivations& kept, const Scratc
   }
 }
 
-void Block::remake(const Pass& pass, const BlockActivations& kept, const Scratch& scratch,
-                   ConstTensorView rotary_PH, device::StreamRef stream) const {
+void Block::recompute(const MicroBatchContext& pass, const BlockActivations& kept,
+                      const Scratch& scratch, ConstTensorView rotary_PH,
+                      device::StreamRef stream) const {
   attn_norm_.forward(kept.input_RD, kept.attn_norm_RD, kept.attn_statistics, stream);
   attend(pass, kept, scratch, rotary_PH, stream);
   mlp_norm_.forward(kept.middle_RD, kept.mlp_norm_RD, kept.mlp_statistics, stream);
@@ -276,7 +279,7 @@ void Block::remake(const Pass& pass, const BlockActivations& kept, const Scratch
 }
 
 TensorView Block::branch_gradient(TensorView dresidual_RD, TensorView kept,
-                                  std::uint64_t dropout_site, const Pass& pass,
+                                  std::uint64_t dropout_site, const MicroBatchContext& pass,
                                   device::StreamRef stream) const {
   if (pass.drops()) {
     pass.drop_backward(dropout_site, dresidual_RD, kept, stream);
@@ -289,8 +292,9 @@ TensorView Block::branch_gradient(TensorView dresidual_RD, TensorView kept,
   return dresidual_RD;
 }
 
-TensorView Block::norm_gradient(const Linear& product, ConstTensorView dy, const Pass& pass,
-                                const Scratch& scratch, device::StreamRef stream) const {
+TensorView Block::norm_gradient(const Linear& product, ConstTensorView dy,
+                                const MicroBatchContext& pass, const Scratch& scratch,
+                                device::StreamRef stream) const {
   const TensorView summed = scratch.summed_RD.rows(0, pass.residual.count);
   const TensorView partial = partial_of(summed, pass, scratch);
   product.backward_input(dy, partial, scratch.sums, stream);
@@ -313,7 +317,7 @@ void Block::backward_down(ConstTensorView ddown_ND, const BlockActivations& kept
   }
 }
 
-void Block::backward(const Pass& pass, const BlockActivations& kept,
+void Block::backward(const MicroBatchContext& pass, const BlockActivations& kept,
                      const ProductGradients& gradients, const Scratch& scratch,
                      ConstTensorView rotary_PH, TensorView dresidual_RD, WeightGradients when,
                      device::StreamRef stream) const {
@@ -321,7 +325,7 @@ void Block::backward(const Pass& pass, const BlockActivations& kept,
   backward_attention(pass, kept, gradients, scratch, rotary_PH, dresidual_RD, when, stream);
 }
 
-void Block::backward_mlp(const Pass& pass, const BlockActivations& kept,
+void Block::backward_mlp(const MicroBatchContext& pass, const BlockActivations& kept,
                          const ProductGradients& gradients, const Scratch& scratch,
                          TensorView dresidual_RD, WeightGradients when,
                          device::StreamRef stream) const {
@@ -337,7 +341,7 @@ void Block::backward_mlp(const Pass& pass, const BlockActivations& kept,
     kernels::swiglu_backward(gradients.activated_NF, kept.up_NU, dup, stream);
   }
   if (when == WeightGradients::now) {
-    hooks_.gather_ahead(kept.mlp_norm_RD, pass.rows, stream);
+    hooks_.prefetch_rows(kept.mlp_norm_RD, pass.rows, stream);
   }
   const TensorView dnorm_RD = norm_gradient(up_, dup, pass, scratch, stream);
   if (when == WeightGradients::now) {
@@ -346,7 +350,7 @@ void Block::backward_mlp(const Pass& pass, const BlockActivations& kept,
   mlp_norm_.backward(dnorm_RD, kept.middle_RD, kept.mlp_statistics, dresidual_RD, stream);
 }
 
-void Block::backward_attention(const Pass& pass, const BlockActivations& kept,
+void Block::backward_attention(const MicroBatchContext& pass, const BlockActivations& kept,
                                const ProductGradients& gradients, const Scratch& scratch,
                                ConstTensorView rotary_PH, TensorView dresidual_RD,
                                WeightGradients when, device::StreamRef stream) const {
@@ -367,7 +371,7 @@ void Block::backward_attention(const Pass& pass, const BlockActivations& kept,
                             dqkv.v, stream);
   backward_inputs(pass, kept, scratch, rotary_PH, dqkv, stream);
   if (when == WeightGradients::now) {
-    hooks_.gather_ahead(kept.attn_norm_RD, pass.rows, stream);
+    hooks_.prefetch_rows(kept.attn_norm_RD, pass.rows, stream);
   }
   const TensorView dnorm_RD = norm_gradient(qkv_, gradients.qkv_NQ, pass, scratch, stream);
   if (when == WeightGradients::now) {
@@ -381,7 +385,7 @@ void Block::backward_weight(const BlockActivations& kept, const ProductGradients
                             ConstTensorView next_RD, device::StreamRef stream) const {
   const std::int64_t rows = kept.qkv_NQ.dim(0);
   const auto gather = [&](ConstTensorView x_RD, ConstTensorView then_RD) {
-    return gather_then_ahead(hooks_, x_RD, then_RD, rows, stream);
+    return gather_then_prefetch(hooks_, x_RD, then_RD, rows, stream);
   };
   const ConstTensorView ddown = gather(gradients.down_RD, kept.mlp_norm_RD);
   down_.backward_weight(kept.activated_NF, ddown, stream);

@@ -43,7 +43,7 @@ class Writer {
       }
     }
   }
-  void end_segment(int unit, int tile = Part::whole) {
+  void end_segment(int unit, int tile = WeightGroup::whole) {
     layout_.elements = aligned(layout_.elements);
     end_segment_at(layout_.elements, unit, tile);
   }
@@ -141,7 +141,7 @@ FlatLayout flat_layout(std::span<const ParameterSpec> table, std::span<const Box
   return writer.take();
 }
 
-FlatMemory::FlatMemory(const FlatLayout& layout, MatrixMemory matrices, Units blocks,
+FlatMemory::FlatMemory(const FlatLayout& layout, MatrixMemory matrices, UnitRange blocks,
                        device::MemoryUse use, DType dtype, device::Arena& arena) {
   if (matrices == MatrixMemory::whole) {
     const TensorView all = arena.take(use, dtype, Shape{layout.elements});
@@ -155,7 +155,7 @@ FlatMemory::FlatMemory(const FlatLayout& layout, MatrixMemory matrices, Units bl
     if (segment.unit == Segment::every_unit) {
       pieces_.push_back({segment.flat, arena.take(use, dtype, Shape{segment.flat.count}),
                          segment.part(), own_memory});
-    } else if (segment.tile != Part::whole) {
+    } else if (segment.tile != WeightGroup::whole) {
       add(segment, is_block ? block_turns++ % 2 : 2 + end_turns++ % 2);
     } else {
       add(segment, is_block ? (segment.unit - blocks.begin) % 2 : 2);
@@ -200,7 +200,7 @@ TensorView FlatMemory::at(Range flat) const {
   return piece->memory.rows(flat.begin - piece->flat.begin, flat.count);
 }
 
-int FlatMemory::buffer_of(Part part) const noexcept {
+int FlatMemory::buffer_of(WeightGroup part) const noexcept {
   const auto piece = std::ranges::find(pieces_, part, &Piece::part);
   return piece == pieces_.end() ? own_memory : piece->buffer;
 }

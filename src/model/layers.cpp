@@ -53,18 +53,18 @@ void Linear::forward(ConstTensorView x_NI, TensorView y_NO, bool with_bias,
                      device::StreamRef stream) const {
   const auto bias_of = [&](Range rows) { return with_bias ? bias(rows) : ConstTensorView(); };
   if (tiles_.empty()) {
-    const LinearProduct product{
+    const LinearMatmul product{
         .left = x_NI, .right = weight(), .result = y_NO, .bias_O = bias_of({0, out_features_})};
     make(product, stream,
          [&] { kernels::linear(x_NI, product.right, product.bias_O, y_NO, stream); });
     return;
   }
   for_each_tile(tiles_, Order::forward, *hooks_, stream, [&](const Tile& tile) {
-    const LinearProduct product{.left = x_NI,
-                                .right = tile.weight_OI,
-                                .result = y_NO,
-                                .first = tile.rows.begin,
-                                .bias_O = bias_of(tile.rows)};
+    const LinearMatmul product{.left = x_NI,
+                               .right = tile.weight_OI,
+                               .result = y_NO,
+                               .first = tile.rows.begin,
+                               .bias_O = bias_of(tile.rows)};
     make(product, stream, [&] {
       kernels::linear_tile(x_NI, product.right, product.bias_O, y_NO, product.first, stream);
     });
@@ -74,11 +74,11 @@ void Linear::forward(ConstTensorView x_NI, TensorView y_NO, bool with_bias,
 void Linear::forward_gelu(ConstTensorView x_NI, TensorView pre_NO, TensorView y_NO,
                           device::StreamRef stream) const {
   if (tiles_.empty()) {
-    const LinearProduct product{.left = x_NI,
-                                .right = weight(),
-                                .result = pre_NO,
-                                .bias_O = bias({0, out_features_}),
-                                .activated_NO = y_NO};
+    const LinearMatmul product{.left = x_NI,
+                               .right = weight(),
+                               .result = pre_NO,
+                               .bias_O = bias({0, out_features_}),
+                               .activated_NO = y_NO};
     make(product, stream,
          [&] { kernels::linear_gelu(x_NI, product.right, product.bias_O, pre_NO, y_NO, stream); });
     return;
@@ -94,7 +94,7 @@ void Linear::forward_nothing(device::StreamRef stream) const {
 void Linear::backward_input(ConstTensorView dy_NO, TensorView dx_NI, TensorView sums,
                             device::StreamRef stream) const {
   using kernels::Write;
-  LinearProduct product{.pass = LinearProduct::Pass::backward_input, .left = dy_NO};
+  LinearMatmul product{.pass = LinearMatmul::Pass::backward_input, .left = dy_NO};
   if (tiles_.empty()) {
     product.right = weight();
     product.result = dx_NI;
@@ -123,11 +123,11 @@ void Linear::backward_input(ConstTensorView dy_NO, TensorView dx_NI, TensorView 
 void Linear::backward_input_gelu(ConstTensorView dy_NO, ConstTensorView pre_NI, TensorView dpre_NI,
                                  TensorView sums, device::StreamRef stream) const {
   if (tiles_.empty()) {
-    const LinearProduct product{.pass = LinearProduct::Pass::backward_input,
-                                .left = dy_NO,
-                                .right = weight(),
-                                .result = dpre_NI,
-                                .pre_NI = pre_NI};
+    const LinearMatmul product{.pass = LinearMatmul::Pass::backward_input,
+                               .left = dy_NO,
+                               .right = weight(),
+                               .result = dpre_NI,
+                               .pre_NI = pre_NI};
     make(product, stream, [&] {
       kernels::linear_backward_input_gelu(dy_NO, product.right, pre_NI, dpre_NI, stream);
     });
@@ -139,8 +139,10 @@ void Linear::backward_input_gelu(ConstTensorView dy_NO, ConstTensorView pre_NI, 
 
 void Linear::backward_weight(ConstTensorView x_NI, ConstTensorView dy_NO,
                              device::StreamRef stream) const {
-  LinearProduct product{
-      .pass = LinearProduct::Pass::backward_weight, .left = dy_NO, .right = x_NI, .adds = true};
+  LinearMatmul product{.pass = LinearMatmul::Pass::backward_weight,
+                       .left = dy_NO,
+                       .right = x_NI,
+                       .adds = true};
   if (tiles_.empty()) {
     product.result = {weight_->gradient.data(), DType::f32,
                       Shape{out_features_, weight_->box.extent[1]}};
@@ -205,7 +207,7 @@ std::vector<Tile> tiles_of(const Parameters& parameters, Range flat, std::int64_
   std::vector<Tile> tiles;
   for (const Segment& segment : parameters.layout().segments) {
     const Range part = intersection(segment.flat, flat);
-    if (segment.tile == Part::whole || part.count == 0) {
+    if (segment.tile == WeightGroup::whole || part.count == 0) {
       continue;
     }
     const Range rows{(part.begin - flat.begin) / features, part.count / features};

@@ -25,7 +25,7 @@ namespace fourfold::model {
 // whole. Legend: O rows of a tile (output features), I features of a row.
 
 struct Tile {
-  Part part;
+  WeightGroup part;
   Range rows;  ///< of the matrix
   TensorView weight_OI;
   TensorView gradient_OI;
@@ -51,12 +51,12 @@ void for_each_tile(std::span<const Tile> tiles, Order order, ParallelHooks& hook
   };
   for (std::size_t i = 0; i < count; ++i) {
     const Tile& tile = nth(i);
-    hooks.weights_needed(tile.part, stream);
+    hooks.acquire_weights(tile.part, stream);
     if (i + 1 < count) {
-      hooks.weights_ahead(nth(i + 1).part);
+      hooks.prefetch_weights(nth(i + 1).part);
     }
     use(tile);
-    hooks.weights_done(tile.part, stream);
+    hooks.release_weights(tile.part, stream);
   }
 }
 
@@ -111,9 +111,9 @@ class Linear {
 
   /// Makes a product of kernels/matmul.hpp, which an observer is shown.
   template <class Make>
-  void make(LinearProduct product, device::StreamRef stream, const Make& product_of) const {
+  void make(LinearMatmul product, device::StreamRef stream, const Make& product_of) const {
     product.layer = name_;
-    make_observed(hooks_->product_observer(), product, stream, product_of);
+    make_observed(hooks_->matmul_observer(), product, stream, product_of);
   }
 
   const Parameter* weight_;          // the first of them

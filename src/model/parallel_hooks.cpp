@@ -19,8 +19,8 @@ ConstTensorView ParallelHooks::gather_rows(ConstTensorView x_RD, std::int64_t /*
   return x_RD;
 }
 
-void ParallelHooks::gather_ahead(ConstTensorView /*x_RD*/, std::int64_t /*rows*/,
-                                 device::StreamRef /*stream*/) {}
+void ParallelHooks::prefetch_rows(ConstTensorView /*x_RD*/, std::int64_t /*rows*/,
+                                  device::StreamRef /*stream*/) {}
 
 void ParallelHooks::reduce_rows(TensorView partial_TD, TensorView y_RD,
                                 device::StreamRef /*stream*/) {
@@ -30,7 +30,7 @@ void ParallelHooks::reduce_rows(TensorView partial_TD, TensorView y_RD,
 void ParallelHooks::attention(const kernels::AttentionShape& shape, kernels::ConstHeads q,
                               kernels::ConstHeads k, kernels::ConstHeads v, kernels::Heads out,
                               float* lse_BNT, device::StreamRef stream) {
-  attend({shape, q, k, v, out, lse_BNT}, product_observer_, stream);
+  attend({shape, q, k, v, out, lse_BNT}, matmul_observer_, stream);
 }
 
 void ParallelHooks::attention_backward(const kernels::AttentionShape& shape, kernels::ConstHeads q,
@@ -41,7 +41,7 @@ void ParallelHooks::attention_backward(const kernels::AttentionShape& shape, ker
                                        device::StreamRef stream) {
   const AttentionGradient product{
       shape, q, k, v, out, dout, lse_BNT, nullptr, dq, kernels::Write::replace, dk, dv};
-  make_observed(product_observer_, product, stream, [&] {
+  make_observed(matmul_observer_, product, stream, [&] {
     kernels::attention_backward(shape, q, k, v, out, dout, lse_BNT, delta_BNT, dq, dk, dv, stream);
   });
 }
@@ -58,15 +58,15 @@ void ParallelHooks::cross_entropy(VocabularyPart part, TensorView logits_TV,
   }
 }
 
-void ParallelHooks::weights_needed(Part /*part*/, device::StreamRef /*stream*/) {}
+void ParallelHooks::acquire_weights(WeightGroup /*part*/, device::StreamRef /*stream*/) {}
 
-void ParallelHooks::weights_done(Part /*part*/, device::StreamRef /*stream*/) {}
+void ParallelHooks::release_weights(WeightGroup /*part*/, device::StreamRef /*stream*/) {}
 
-void ParallelHooks::weights_ahead(Part /*part*/) {}
+void ParallelHooks::prefetch_weights(WeightGroup /*part*/) {}
 
-void ParallelHooks::gradients_needed(Part /*part*/, device::StreamRef /*stream*/) {}
+void ParallelHooks::gradients_needed(WeightGroup /*part*/, device::StreamRef /*stream*/) {}
 
-void ParallelHooks::gradients_ready(Part /*part*/, Gradients /*state*/,
+void ParallelHooks::gradients_ready(WeightGroup /*part*/, Gradients /*state*/,
                                     device::StreamRef /*stream*/) {}
 
 }  // namespace fourfold::model

@@ -165,7 +165,7 @@ std::vector<Box> whole_boxes(std::span<const ParameterSpec> table) {
   return boxes;
 }
 
-Units all_units(const Architecture& config) {
+UnitRange all_units(const Architecture& config) {
   return {0, static_cast<int>(config.layers) + 2};
 }
 
@@ -174,15 +174,15 @@ std::vector<ParameterSpec> parameter_table(const Architecture& config) {
 }
 
 std::vector<ParameterSpec> parameter_table(const Architecture& config,
-                                           std::span<const Units> held) {
+                                           std::span<const UnitRange> held) {
   const int head = all_units(config).end - 1;
   int after = 0;
-  for (const Units& units : held) {
+  for (const UnitRange& units : held) {
     FOURFOLD_EXPECT(after <= units.begin && units.begin < units.end && units.end <= head + 1);
     after = units.end;
   }
   const auto holds = [&](int unit) {
-    return std::ranges::any_of(held, [&](const Units& units) { return units.contains(unit); });
+    return std::ranges::any_of(held, [&](const UnitRange& units) { return units.contains(unit); });
   };
   std::vector<ParameterSpec> specs = parameter_table(config);
   std::vector<ParameterSpec> result;
@@ -196,7 +196,7 @@ std::vector<ParameterSpec> parameter_table(const Architecture& config,
   return result;
 }
 
-std::vector<ParameterSpec> parameter_table(const Architecture& config, Units units) {
+std::vector<ParameterSpec> parameter_table(const Architecture& config, UnitRange units) {
   return parameter_table(config, std::span(&units, 1));
 }
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "activation_traffic.hpp"
+#include "modules.hpp"
 #include "stage_memory.hpp"
-#include "units.hpp"
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/device/buffer.hpp>
@@ -29,14 +29,15 @@ LocalSizes local_sizes(const Architecture& config, const Parameters& parameters)
 }
 
 bool in_tiles(const Parameters& parameters) {
-  return std::ranges::any_of(parameters.layout().segments,
-                             [](const Segment& segment) { return segment.tile != Part::whole; });
+  return std::ranges::any_of(parameters.layout().segments, [](const Segment& segment) {
+    return segment.tile != WeightGroup::whole;
+  });
 }
 
 }  // namespace
 
 struct Stage::Impl {
-  Impl(const Architecture& config_in, Units units, const Parameters& parameters,
+  Impl(const Architecture& config_in, UnitRange units, const Parameters& parameters,
        ParallelHooks& hooks_in, device::Arena& arena, const StageOptions& options,
        device::Arena* host);
 
@@ -45,15 +46,15 @@ struct Stage::Impl {
     FOURFOLD_EXPECT(0 <= index && index < shape.options.slots);
     return memory.slots[index];
   }
-  const Pass& pass(int index) const { return passes[index]; }
+  const MicroBatchContext& pass(int index) const { return passes[index]; }
 
-  Pass begin(int index, const Batch& batch, bool drops, device::StreamRef stream);
+  MicroBatchContext begin(int index, const Batch& batch, bool drops, device::StreamRef stream);
   /// Runs `body` while the weights of `unit` are in place.
   template <class Body>
   void with_weights(int unit, device::StreamRef stream, Body body) {
-    hooks.weights_needed(unit, stream);
+    hooks.acquire_weights(unit, stream);
     body();
-    hooks.weights_done(unit, stream);
+    hooks.release_weights(unit, stream);
   }
   /// Likewise for the head, whose product may read a tied embedding.
   template <class Body>
@@ -100,10 +101,10 @@ struct Stage::Impl {
   std::optional<Embedding> embedding;
   std::vector<Block> blocks;
   std::optional<Head> head;
-  std::vector<Pass> passes;  // of each slot: what its forward pass was about
+  std::vector<MicroBatchContext> passes;  // of each slot: what its forward pass was about
 };
 
-Stage::Impl::Impl(const Architecture& config_in, Units units, const Parameters& parameters,
+Stage::Impl::Impl(const Architecture& config_in, UnitRange units, const Parameters& parameters,
                   ParallelHooks& hooks_in, device::Arena& arena, const StageOptions& options,
                   device::Arena* host)
     : config(config_in),
@@ -149,11 +150,12 @@ void Stage::Impl::fill_rotary_table() const {
   device::copy(memory.rotary_PH.data(), table.data(), memory.rotary_PH.bytes(), {});
 }
 
-Pass Stage::Impl::begin(int index, const Batch& batch, bool drops, device::StreamRef stream) {
+MicroBatchContext Stage::Impl::begin(int index, const Batch& batch, bool drops,
+                                     device::StreamRef stream) {
   const SlotMemory& mine = slot(index);
   FOURFOLD_EXPECT(0 < batch.tokens && batch.tokens <= shape.options.tokens);
   FOURFOLD_EXPECT(0 < batch.sequences && batch.sequences * batch.tokens <= shape.rows());
-  Pass pass;
+  MicroBatchContext pass;
   pass.sequences = batch.sequences;
   pass.tokens = batch.tokens;
   pass.deterministic_attention = shape.options.deterministic_attention;
@@ -185,7 +187,7 @@ Pass Stage::Impl::begin(int index, const Batch& batch, bool drops, device::Strea
 
 void Stage::Impl::forward_block(int index, std::size_t i, TensorView output_RD,
                                 device::StreamRef stream) {
-  const Pass& now = pass(index);
+  const MicroBatchContext& now = pass(index);
   blocks[i].forward(now, slot(index).blocks[i].cut(now), memory.scratch, memory.rotary_PH,
                     output_RD, stream);
 }
@@ -211,9 +213,9 @@ void Stage::Impl::forward_to_output(int index, bool keep, device::StreamRef stre
 
 void Stage::Impl::ahead_forward(std::size_t i) {
   if (i < blocks.size()) {
-    hooks.weights_ahead(block_unit(i));
+    hooks.prefetch_weights(block_unit(i));
   } else if (head) {
-    hooks.weights_ahead(head->product_unit());
+    hooks.prefetch_weights(head->product_unit());
   }
 }
 
@@ -221,7 +223,7 @@ void Stage::Impl::ahead_backward(std::size_t i) {
   if (i > 0) {
     const Recompute& recompute = shape.options.recompute;
     const bool again = recompute.runs_group_again(i - 1, blocks.size());
-    hooks.weights_ahead(block_unit(again ? recompute.group_begin(i - 1) : i - 1));
+    hooks.prefetch_weights(block_unit(again ? recompute.group_begin(i - 1) : i - 1));
   }
 }
 
@@ -229,14 +231,14 @@ void Stage::Impl::backward_block(int index, std::size_t i, WeightGradients when,
                                  device::StreamRef stream) {
   const device::Range range = shape.range_of(block_unit(i));
   const SlotMemory& mine = slot(index);
-  const Pass& now = pass(index);
+  const MicroBatchContext& now = pass(index);
   const BlockActivations kept = mine.blocks[i].cut(now);
   const Recompute& recompute = shape.options.recompute;
   const bool again = recompute.runs_group_again(i, blocks.size());
   traffic.before_backward(index, i, now, stream);
   for (std::size_t j = recompute.group_begin(i); again && j < i; ++j) {
     with_weights(block_unit(j), stream, [&] {
-      hooks.weights_ahead(block_unit(j + 1));
+      hooks.prefetch_weights(block_unit(j + 1));
       traffic.before_again(j, stream);
       forward_block(index, j, residual(index, j + 1), stream);
     });
@@ -249,7 +251,7 @@ void Stage::Impl::backward_block(int index, std::size_t i, WeightGradients when,
     if (again) {
       forward_block(index, i, {}, stream);
     } else if (recompute.kind == Recompute::Kind::selective) {
-      blocks[i].remake(now, kept, memory.scratch, memory.rotary_PH, stream);
+      blocks[i].recompute(now, kept, memory.scratch, memory.rotary_PH, stream);
     }
     blocks[i].backward(now, kept, mine.gradients[i].cut(now), memory.scratch, memory.rotary_PH,
                        mine.dresidual_RD.rows(0, now.residual.count), when, stream);
@@ -259,7 +261,7 @@ void Stage::Impl::backward_block(int index, std::size_t i, WeightGradients when,
 
 void Stage::Impl::forward(int index, const Batch& batch, bool drops,
                           std::optional<float> gradient_scale, device::StreamRef stream) {
-  const Pass now = begin(index, batch, drops, stream);
+  const MicroBatchContext now = begin(index, batch, drops, stream);
   passes[index] = now;
   forward_to_output(index, gradient_scale.has_value(), stream);
   if (shape.has_head_in_chunks()) {
@@ -272,7 +274,7 @@ void Stage::Impl::forward(int index, const Batch& batch, bool drops,
 void Stage::Impl::forward_head(int index, std::optional<float> gradient_scale,
                                device::StreamRef stream) {
   const device::Range range = shape.range_of(shape.head_unit());
-  const Pass& now = pass(index);
+  const MicroBatchContext& now = pass(index);
   FOURFOLD_EXPECT(now.target_N);
   const HeadActivations kept = slot(index).head.cut(now);
   const TensorView residual = output(index).rows(0, now.residual.count);
@@ -284,7 +286,7 @@ void Stage::Impl::forward_head(int index, std::optional<float> gradient_scale,
 void Stage::Impl::forward_head_in_chunks(int index, std::optional<float> gradient_scale,
                                          device::StreamRef stream) {
   const device::Range range = shape.range_of(shape.head_unit());
-  Pass& now = passes[index];
+  MicroBatchContext& now = passes[index];
   FOURFOLD_EXPECT(now.target_N);
   const HeadActivations kept = slot(index).head.cut(now);
   with_weights(Segment::every_unit, stream,
@@ -299,7 +301,7 @@ void Stage::Impl::forward_head_in_chunks(int index, std::optional<float> gradien
 void Stage::Impl::backward_head(int index, WeightGradients when, Gradients state,
                                 device::StreamRef stream) {
   const device::Range range = shape.range_of(shape.head_unit());
-  const Pass& now = pass(index);
+  const MicroBatchContext& now = pass(index);
   const HeadActivations kept = slot(index).head.cut(now);
   const TensorView residual = output(index).rows(0, now.residual.count);
   const TensorView dresidual = slot(index).dresidual_RD.rows(0, now.residual.count);
@@ -317,7 +319,7 @@ void Stage::Impl::backward_head(int index, WeightGradients when, Gradients state
 
 void Stage::Impl::backward_head_in_chunks(int index, Gradients state, device::StreamRef stream) {
   const device::Range range = shape.range_of(shape.head_unit());
-  const Pass& now = pass(index);
+  const MicroBatchContext& now = pass(index);
   const TensorView residual = output(index).rows(0, now.residual.count);
   const TensorView dresidual = slot(index).dresidual_RD.rows(0, now.residual.count);
   hooks.gradients_needed(head->product_unit(), stream);
@@ -332,7 +334,7 @@ void Stage::Impl::backward_head_in_chunks(int index, Gradients state, device::St
 void Stage::Impl::backward(int index, WeightGradients when, Gradients state,
                            device::StreamRef stream) {
   const SlotMemory& mine = slot(index);
-  const Pass& now = pass(index);
+  const MicroBatchContext& now = pass(index);
   FOURFOLD_EXPECT(now.rows > 0);  // a forward pass came before
   const TensorView dresidual = mine.dresidual_RD.rows(0, now.residual.count);
   if (!blocks.empty()) {
@@ -360,7 +362,7 @@ void Stage::Impl::backward(int index, WeightGradients when, Gradients state,
 
 void Stage::Impl::backward_weight(int index, Gradients state, device::StreamRef stream) {
   const SlotMemory& mine = slot(index);
-  const Pass& now = pass(index);
+  const MicroBatchContext& now = pass(index);
   const auto first_gathered_by = [&](std::size_t blocks_left) -> ConstTensorView {
     if (blocks_left > 0 && traffic.moves()) {
       return {};  // it may still be on its way from the host
@@ -401,13 +403,13 @@ void Stage::Impl::head_weight(int index, Gradients state, ConstTensorView next_R
 }
 
 void Stage::Impl::embedding_weight(int index, Gradients state, device::StreamRef stream) {
-  const Pass& now = pass(index);
+  const MicroBatchContext& now = pass(index);
   hooks.gradients_needed(0, stream);
   embedding->backward_weight(now, slot(index).dresidual_RD.rows(0, now.residual.count), stream);
   hooks.gradients_ready(0, state, stream);
 }
 
-Stage::Stage(const Architecture& config, Units units, const Parameters& parameters,
+Stage::Stage(const Architecture& config, UnitRange units, const Parameters& parameters,
              ParallelHooks& hooks, device::Arena& arena, const StageOptions& options,
              device::Arena* host)
     : impl_(std::make_unique<Impl>(config, units, parameters, hooks, arena, options, host)) {}
@@ -441,11 +443,11 @@ void Stage::forward_evaluate(int slot, const Batch& batch, device::StreamRef str
 
 TensorView Stage::predict(const Batch& batch, std::int64_t row, device::StreamRef stream) {
   FOURFOLD_EXPECT(has_embedding() && has_head());
-  Pass& now = impl_->passes.front();
+  MicroBatchContext& now = impl_->passes.front();
   now = impl_->begin(0, batch, false, stream);
   FOURFOLD_EXPECT(0 <= row && row < now.rows && now.residual.count == now.rows);
   impl_->forward_to_output(0, false, stream);
-  Pass last = now;
+  MicroBatchContext last = now;
   last.sequences = last.tokens = last.rows = 1;
   last.residual = {0, 1};
   const HeadActivations kept = impl_->slot(0).head.cut(last);

@@ -327,12 +327,12 @@ device::Range StageShape::range_of(int unit) const {
   });
 }
 
-Units StageShape::blocks() const noexcept {
+UnitRange StageShape::blocks() const noexcept {
   const int begin = std::max(units.begin, 1);
   return {begin, std::max(begin, std::min(units.end, head_unit()))};
 }
 
-BlockActivations BlockActivations::cut(const Pass& pass) const {
+BlockActivations BlockActivations::cut(const MicroBatchContext& pass) const {
   BlockActivations result;
   const std::int64_t residual = pass.residual.count;
   result.input_RD = first_rows(input_RD, residual);
@@ -349,12 +349,12 @@ BlockActivations BlockActivations::cut(const Pass& pass) const {
   return result;
 }
 
-ProductGradients ProductGradients::cut(const Pass& pass) const {
+ProductGradients ProductGradients::cut(const MicroBatchContext& pass) const {
   return {first_rows(down_RD, pass.residual.count), first_rows(activated_NF, pass.rows),
           first_rows(out_RD, pass.residual.count), first_rows(qkv_NQ, pass.rows)};
 }
 
-HeadActivations HeadActivations::cut(const Pass& pass) const {
+HeadActivations HeadActivations::cut(const MicroBatchContext& pass) const {
   return {first_rows(norm_RD, pass.residual.count), first_rows(statistics, pass.residual.count),
           first_rows(logits_CV, std::min(pass.rows, logits_CV.dim(0))),
           first_rows(loss_N, pass.rows)};

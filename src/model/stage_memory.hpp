@@ -9,7 +9,7 @@
 #pragma once
 
 #include "layers.hpp"
-#include "pass.hpp"
+#include "micro_batch_context.hpp"
 
 #include <fourfold/base/tensor_view.hpp>
 #include <fourfold/device/arena.hpp>
@@ -24,7 +24,7 @@ namespace fourfold::model {
 /// Sizes of a stage on this rank.
 struct StageShape {
   const Architecture& config;
-  Units units;
+  UnitRange units;
   LocalSizes sizes;
   DType compute = DType::f32;
   StageOptions options;
@@ -33,7 +33,7 @@ struct StageShape {
   bool has_embedding() const noexcept { return units.contains(0); }
   bool has_head() const noexcept { return units.contains(head_unit()); }
   int head_unit() const noexcept { return all_units(config).end - 1; }
-  Units blocks() const noexcept;  ///< the units of `units` that are blocks
+  UnitRange blocks() const noexcept;  ///< the units of `units` that are blocks
   /// What a profiler sees of a unit's work: "embedding", "block 7", "head".
   device::Range range_of(int unit) const;
   bool trains() const noexcept { return options.purpose == StageOptions::Purpose::train; }
@@ -81,7 +81,7 @@ struct BlockActivations {
   TensorView activated_NF;
 
   /// The same memory for a micro-batch with fewer rows.
-  BlockActivations cut(const Pass& pass) const;
+  BlockActivations cut(const MicroBatchContext& pass) const;
 };
 
 /// Output gradients of a block's products. Shared by all blocks, or (split backward) kept per block
@@ -93,7 +93,7 @@ struct ProductGradients {
   TensorView out_RD;  ///< absent: likewise
   TensorView qkv_NQ;
 
-  ProductGradients cut(const Pass& pass) const;
+  ProductGradients cut(const MicroBatchContext& pass) const;
 };
 
 /// Calls visit(piece of a, piece of b) for the pieces of these kinds.
@@ -135,7 +135,7 @@ struct HeadActivations {
   TensorView logits_CV;  ///< of all slots when it is one of several chunks
   TensorView loss_N;
 
-  HeadActivations cut(const Pass& pass) const;
+  HeadActivations cut(const MicroBatchContext& pass) const;
 };
 
 /// Memory that no unit needs once it is done.

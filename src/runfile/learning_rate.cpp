@@ -53,8 +53,8 @@ double learning_rate(const LearningRateSchedule& schedule, std::int64_t step) {
   return schedule.min_lr - span * 0.5 * (1.0 + std::cos(angle));
 }
 
-std::string rate_outlook(const LearningRateSchedule& before, const LearningRateSchedule& now,
-                         std::int64_t made, std::int64_t steps) {
+std::string rate_eta(const LearningRateSchedule& before, const LearningRateSchedule& now,
+                     std::int64_t made, std::int64_t steps) {
   FOURFOLD_EXPECT(made >= 1 && made < steps);
   std::string text =
       fmt::format("the learning rate was {:.4g} at update {} and is {:.4g} at update {}",

@@ -89,17 +89,23 @@ void Reader::read_table(const toml::table& table, const std::string& path) {
     const std::string name(toml_key.str());
     const std::string full_name = path.empty() ? name : fmt::format("{}.{}", path, name);
     const Origin origin = origin_of(toml_key.source());
-    if (const toml::table* inner = node.as_table(); inner != nullptr && is_table(full_name)) {
+    const toml::table* const inner = node.as_table();
+    if (inner != nullptr && is_table(full_name)) {
       read_table(*inner, full_name);
     } else if (is_table(full_name)) {
       problems_.add(
           origin, format_message("{} is a table; write [{}] above its keys", full_name, full_name));
+    } else if (inner != nullptr && is_saved_ && !table_now(full_name).empty()) {
+      read_table(*inner, full_name);
     } else if (path.empty()) {
       unknown(origin, unknown_table(name));
-    } else if (const RunKey* key = find_run_key(full_name)) {
-      read_key(*key, node, origin);
-    } else if (!is_saved_ || find_former_key(full_name) == nullptr) {
-      unknown(origin, unknown_key(path, name));
+    } else {
+      const FormerKey* const former = is_saved_ ? find_former_key(full_name) : nullptr;
+      if (const RunKey* const key = find_run_key(former ? former->now : full_name)) {
+        read_key(*key, node, origin);
+      } else if (former == nullptr) {
+        unknown(origin, unknown_key(path, name));
+      }
     }
   }
 }

@@ -49,7 +49,7 @@ void check_allowed_names(std::span<const std::string> allowed) {
 bool is_of_one_start(const RunKey& key) {
   const std::string name = key.full_name();
   return name == "checkpoint.resume" || name == "checkpoint.weights_only" ||
-         name == "log.progress" || key.table == "watch";
+         name == "log.progress" || key.table == "watchdog";
 }
 
 /// Whether a key has the value that it gets where nobody writes one.

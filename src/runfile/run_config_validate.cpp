@@ -182,28 +182,29 @@ void validate_rounding(const RunConfig& config, const Origins& origins) {
 }
 
 /// Steps that are due in checkpoint.dir go there alone, unless they are left out.
-void validate_fast_level(const CheckpointConfig& checkpoint, const Origins& origins) {
+void validate_node_local(const CheckpointConfig& checkpoint, const Origins& origins) {
   const std::int64_t every = checkpoint.every_steps;
-  if (checkpoint.fast_dir.empty()) {
+  if (checkpoint.node_local_dir.empty()) {
     return;
   }
-  if (checkpoint.fast_every_steps == 0) {
-    refuse(format_message(
-               "checkpoint.fast_dir = \"{}\" needs checkpoint.fast_every_steps (nothing "
-               "would be saved there); set it to some steps{}, or leave checkpoint.fast_dir "
-               "out",
-               checkpoint.fast_dir,
-               every > 1 ? format_message(", fewer than checkpoint.every_steps = {}", every) : ""),
-           origins);
+  if (checkpoint.node_local_every_steps == 0) {
+    refuse(
+        format_message(
+            "checkpoint.node_local_dir = \"{}\" needs checkpoint.node_local_every_steps (nothing "
+            "would be saved there); set it to some steps{}, or leave checkpoint.node_local_dir "
+            "out",
+            checkpoint.node_local_dir,
+            every > 1 ? format_message(", fewer than checkpoint.every_steps = {}", every) : ""),
+        origins);
   }
   const bool leaves_out = checkpoint.async && checkpoint.when_busy == BusySave::skip;
-  if (every > 0 && checkpoint.fast_every_steps % every == 0 && !leaves_out) {
-    refuse(
-        format_message("checkpoint.fast_every_steps = {} is a multiple of checkpoint.every_steps = "
-                       "{} (all of its steps go to checkpoint.dir); set it to fewer steps than "
-                       "that, or leave checkpoint.fast_dir out",
-                       checkpoint.fast_every_steps, every),
-        origins);
+  if (every > 0 && checkpoint.node_local_every_steps % every == 0 && !leaves_out) {
+    refuse(format_message(
+               "checkpoint.node_local_every_steps = {} is a multiple of checkpoint.every_steps = "
+               "{} (all of its steps go to checkpoint.dir); set it to fewer steps than "
+               "that, or leave checkpoint.node_local_dir out",
+               checkpoint.node_local_every_steps, every),
+           origins);
   }
 }
 
@@ -239,7 +240,7 @@ void validate(const RunConfig& config, const Origins& origins) {
   validate_local(config.mesh, origins);
   validate_rounding(config, origins);
   validate_head_chunks(config, origins);
-  validate_fast_level(config.checkpoint, origins);
+  validate_node_local(config.checkpoint, origins);
   if (config.mesh.shape.dp > 0) {  // else when the ranks are known
     validate_batch(config, config.mesh.shape.dp, origins);
   }

@@ -121,7 +121,7 @@ std::vector<RunKey> offload_keys();
 std::vector<RunKey> data_keys();
 std::vector<RunKey> checkpoint_keys();
 std::vector<RunKey> log_keys();
-std::vector<RunKey> watch_keys();
+std::vector<RunKey> watchdog_keys();
 
 /// One list of several, in their order.
 std::vector<RunKey> joined(std::initializer_list<std::vector<RunKey>> parts);

@@ -57,6 +57,9 @@ bool is_table(std::string_view path) {
 
 std::string unknown_key(const std::string& table, const std::string& name) {
   if (const FormerKey* const former = find_former_key(fmt::format("{}.{}", table, name))) {
+    if (!former->now.empty()) {
+      return format_message("the key \"{}\" of [{}] is called {} now", name, table, former->now);
+    }
     return format_message("the key \"{}\" of [{}] is gone ({}); leave it out", name, table,
                           former->reason);
   }
@@ -64,6 +67,9 @@ std::string unknown_key(const std::string& table, const std::string& name) {
 }
 
 std::string unknown_table(const std::string& name) {
+  if (const std::string_view now = table_now(name); !now.empty()) {
+    return format_message("the table [{}] is called [{}] now", name, now);
+  }
   const std::vector<std::string> tables = table_names();
   // [optimizer], [training], [dataset]: the whole word for what is short here.
   const auto shorter = std::ranges::find_if(

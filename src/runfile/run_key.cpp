@@ -8,6 +8,29 @@
 #include <array>
 
 namespace fourfold::runfile {
+namespace {
+
+constexpr std::array former_keys{
+    FormerKey{"checkpoint.fast_dir", "checkpoint.node_local_dir"},
+    FormerKey{"checkpoint.fast_every_steps", "checkpoint.node_local_every_steps"},
+    FormerKey{"checkpoint.fast_keep_last", "checkpoint.node_local_keep_last"},
+    FormerKey{"checkpoint.fast_partner", "checkpoint.node_local_partner"},
+    FormerKey{
+        "optim.post_validation",
+        {},
+        "updates were tried before the norm of all gradients was known, for 6 % of one schedule"},
+    FormerKey{"train.product_choices", "train.matmul_tuning_file"},
+    FormerKey{"watch.deadline_s", "watchdog.deadline_s"},
+    FormerKey{"watch.enabled", "watchdog.enabled"},
+    FormerKey{"watch.silence_s", "watchdog.silence_s"},
+    FormerKey{"watch.start_s", "watchdog.start_s"},
+};
+
+std::string_view table_of(std::string_view full_name) noexcept {
+  return full_name.substr(0, full_name.find('.'));
+}
+
+}  // namespace
 
 std::vector<RunKey> joined(std::initializer_list<std::vector<RunKey>> parts) {
   std::vector<RunKey> keys;
@@ -20,7 +43,7 @@ std::vector<RunKey> joined(std::initializer_list<std::vector<RunKey>> parts) {
 std::span<const RunKey> run_keys() {
   static const std::vector<RunKey> keys =
       joined({model_keys(), mesh_keys(), train_keys(), optim_keys(), offload_keys(), data_keys(),
-              checkpoint_keys(), log_keys(), watch_keys()});
+              checkpoint_keys(), log_keys(), watchdog_keys()});
   return keys;
 }
 
@@ -31,12 +54,14 @@ const RunKey* find_run_key(std::string_view full_name) {
 }
 
 const FormerKey* find_former_key(std::string_view full_name) noexcept {
-  static constexpr std::array<FormerKey, 1> keys{{
-      {"optim.post_validation",
-       "updates were tried before the norm of all gradients was known, for 6 % of one schedule"},
-  }};
-  const auto* const found = std::ranges::find(keys, full_name, &FormerKey::full_name);
-  return found == keys.end() ? nullptr : found;
+  const auto* const found = std::ranges::find(former_keys, full_name, &FormerKey::full_name);
+  return found == former_keys.end() ? nullptr : found;
+}
+
+std::string_view table_now(std::string_view name) noexcept {
+  const auto* const found = std::ranges::find(
+      former_keys, name, [](const FormerKey& key) { return table_of(key.full_name); });
+  return found == former_keys.end() ? std::string_view() : table_of(found->now);
 }
 
 std::vector<std::string> keys_called(const std::string& name) {
@@ -65,7 +90,7 @@ std::span<const RunTable> run_tables() {
       {"data", "Token files, as `fourfold data prepare` writes them."},
       {"checkpoint", "When and where the state is saved, and what a start goes on from."},
       {"log", "What the run tells about itself, and where."},
-      {"watch", "When a run that stands still is ended."},
+      {"watchdog", "When a run that stands still is ended."},
   }};
   return tables;
 }

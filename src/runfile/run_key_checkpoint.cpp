@@ -121,39 +121,41 @@ std::vector<RunKey> writing_keys() {
   };
 }
 
-std::vector<RunKey> fast_keys() {
-  const Relevance is_fast{"checkpoint.fast_dir", [](const RunConfig& config) {
-                            return !config.checkpoint.fast_dir.empty();
-                          }};
+std::vector<RunKey> node_local_keys() {
+  const Relevance is_node_local{"checkpoint.node_local_dir", [](const RunConfig& config) {
+                                  return !config.checkpoint.node_local_dir.empty();
+                                }};
   return {
       {.table = table,
-       .name = "fast_dir",
-       .field = member(&CheckpointConfig::fast_dir),
+       .name = "node_local_dir",
+       .field = member(&CheckpointConfig::node_local_dir),
        .meaning = "Folder of each node (on its own disk, or in /dev/shm) for steps between "
                   "checkpoints; a restart takes the newest if it is newer and whole.",
        .automatic = "no such steps"},
       {.table = table,
-       .name = "fast_every_steps",
-       .field = member(&CheckpointConfig::fast_every_steps),
+       .name = "node_local_every_steps",
+       .field = member(&CheckpointConfig::node_local_every_steps),
        .unit = "updates",
-       .meaning = "Updates between steps in fast_dir; one that is due in dir as well goes there "
-                  "alone.",
+       .meaning =
+           "Updates between steps in node_local_dir; one that is due in dir as well goes there "
+           "alone.",
        .minimum = 0,
-       .relevance = is_fast},
+       .relevance = is_node_local},
       {.table = table,
-       .name = "fast_keep_last",
-       .field = member(&CheckpointConfig::fast_keep_last),
+       .name = "node_local_keep_last",
+       .field = member(&CheckpointConfig::node_local_keep_last),
        .unit = "steps",
-       .meaning = "So many steps stay in fast_dir; while one is written there is one more.",
+       .meaning = "So many steps stay in node_local_dir; while one is written there is one more.",
        .minimum = 1,
        .maximum = 1000000,
-       .relevance = is_fast},
+       .relevance = is_node_local},
       {.table = table,
-       .name = "fast_partner",
-       .field = member(&CheckpointConfig::fast_partner),
-       .meaning = "Each node also keeps what the node before it has in fast_dir, so that no single "
-                  "node is missed; twice the room.",
-       .relevance = is_fast},
+       .name = "node_local_partner",
+       .field = member(&CheckpointConfig::node_local_partner),
+       .meaning =
+           "Each node also keeps what the node before it has in node_local_dir, so that no single "
+           "node is missed; twice the room.",
+       .relevance = is_node_local},
   };
 }
 
@@ -189,7 +191,7 @@ std::vector<RunKey> resume_keys() {
 }  // namespace
 
 std::vector<RunKey> checkpoint_keys() {
-  return joined({kept_keys(), writing_keys(), fast_keys(), resume_keys()});
+  return joined({kept_keys(), writing_keys(), node_local_keys(), resume_keys()});
 }
 
 }  // namespace fourfold::runfile

@@ -28,18 +28,18 @@ RunField recompute_field() {
   return result;
 }
 
-RunField product_choices_field() {
+RunField matmul_tuning_field() {
   RunField result;
   result.kind = ValueKind::text;
   result.choices = {"none"};
   result.form = {"PATH", "of a file", [](const std::string& text) { return !text.empty(); }};
   result.get = [](const RunConfig& config) {
-    const std::string& path = config.train.product_choices;
+    const std::string& path = config.train.matmul_tuning_file;
     return Value(path.empty() ? std::string("none") : path);
   };
   result.set = [](RunConfig& config, const Value& value) {
     const auto& text = std::get<std::string>(value);
-    config.train.product_choices = text == "none" ? "" : text;
+    config.train.matmul_tuning_file = text == "none" ? "" : text;
   };
   return result;
 }
@@ -151,8 +151,8 @@ std::vector<RunKey> memory_keys() {
 std::vector<RunKey> gpu_keys() {
   return {
       {.table = table,
-       .name = "product_choices",
-       .field = product_choices_field(),
+       .name = "matmul_tuning_file",
+       .field = matmul_tuning_field(),
        .meaning = "On GPUs: a file of the fastest way of each matrix product. Those it does not "
                   "have are measured when they first come, and added at the end of the run. none: "
                   "products are made the way that the library puts first. docs/gpu.md."},

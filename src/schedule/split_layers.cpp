@@ -168,7 +168,8 @@ void require_fit(const model::Architecture& config, const LayerSplit& split) {
 
 }  // namespace
 
-PassFlops pass_flops(const model::Architecture& config, model::Units units, std::int64_t tokens) {
+PassFlops pass_flops(const model::Architecture& config, model::UnitRange units,
+                     std::int64_t tokens) {
   const int head = model::all_units(config).end - 1;
   FOURFOLD_EXPECT(0 <= units.begin && units.begin <= units.end && units.end <= head + 1);
   const int blocks = std::max(std::min(units.end, head) - std::max(units.begin, 1), 0);
@@ -179,7 +180,8 @@ PassFlops pass_flops(const model::Architecture& config, model::Units units, std:
                   static_cast<double>(tokens));
 }
 
-std::vector<model::Units> split_layers(const model::Architecture& config, const LayerSplit& split) {
+std::vector<model::UnitRange> split_layers(const model::Architecture& config,
+                                           const LayerSplit& split) {
   FOURFOLD_EXPECT(split.stages >= 1 && split.chunks >= 1);
   const std::int64_t stages = split.stages * split.chunks;
   std::vector<std::int64_t> layers = split.stage_layers;
@@ -189,7 +191,7 @@ std::vector<model::Units> split_layers(const model::Architecture& config, const 
   } else {
     require_fit(config, split);
   }
-  std::vector<model::Units> units;
+  std::vector<model::UnitRange> units;
   int begin = 1;
   for (const std::int64_t count : layers) {
     units.push_back({begin, begin + static_cast<int>(count)});

@@ -23,8 +23,8 @@ std::vector<int> finishing_chunks(const Schedule& schedule, int rank) {
 
 }  // namespace
 
-std::vector<model::Units> StageLayout::chunks_of(int rank) const {
-  std::vector<model::Units> chunks;
+std::vector<model::UnitRange> StageLayout::chunks_of(int rank) const {
+  std::vector<model::UnitRange> chunks;
   for (int chunk = 0; chunk < schedule.chunks; ++chunk) {
     chunks.push_back(stages[schedule.virtual_stage(rank, chunk)]);
   }
@@ -53,10 +53,10 @@ std::vector<int> StageLayout::token_embedding_holders() const {
 }
 
 std::vector<int> StageLayout::finishing_units(int rank) const {
-  const std::vector<model::Units> chunks = chunks_of(rank);
+  const std::vector<model::UnitRange> chunks = chunks_of(rank);
   std::vector<int> order;
   for (const int chunk : finishing_chunks(schedule, rank)) {
-    const model::Units& units = chunks[chunk];
+    const model::UnitRange& units = chunks[chunk];
     for (int unit = units.end; unit-- > units.begin;) {
       order.push_back(unit);
     }

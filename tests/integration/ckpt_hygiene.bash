@@ -52,7 +52,7 @@ for place in "$step" "$step/" "$step/." "$PWD/$step" "./$step/log" link link/dee
 done
 expect_exit 78 ranks 2 train run.toml --set log.dir="$step"
 expect_exit 78 ranks 2 train run.toml --set log.dir="$step" --set mesh.dp=3
-fast=(--set log.dir=fast --set checkpoint.fast_every_steps=1 --set checkpoint.fast_dir="$step/fast")
+fast=(--set log.dir=fast --set checkpoint.node_local_every_steps=1 --set checkpoint.node_local_dir="$step/fast")
 expect_exit 78 "$fourfold" train run.toml "${fast[@]}"
 expect_stderr 'lies in the checkpoint'
 expect_exit 78 "$fourfold" train run.toml "${fast[@]}" --dry-run

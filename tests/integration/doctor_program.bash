@@ -89,15 +89,15 @@ steps = 8
 train = ["tokens"]
 [checkpoint]
 every_steps = 4
-fast_dir = "fast"
-fast_every_steps = 1
+node_local_dir = "fast"
+node_local_every_steps = 1
 [log]
 dir = "run"
 END
 expect_judged ranks 4 doctor run.toml --set mesh.tp=2 --set mesh.pp=2 --seconds 15 --dir probed
 expect_stdout "pp2 dp1 cp1 tp2; neighbours on tp share a node"
 expect_stdout "2 groups at once of 2"
-for row in "transport tp" "transport pp" checkpoint.dir log.dir data.train checkpoint.fast_dir --dir; do
+for row in "transport tp" "transport pp" checkpoint.dir log.dir data.train checkpoint.node_local_dir --dir; do
   expect grep -qE "^$row +(ok|warning|FAIL) " "$output"
 done
 expect grep -qE 'whose 4 rank\(s\) need [0-9]' "$output"

@@ -62,7 +62,7 @@ expect_exit 73 "$check" --build "$1" --out other --only prepare
 expect_stderr 'is no report'
 
 # All that is labelled for devices is asked for, but for what wants several, and what is not built is said.
-for name in device_test comm_nccl_test cuda_graphs_test model_golden_test profiler_ranges_test long_runs_test fast_run_test; do
+for name in device_test comm_nccl_test cuda_graphs_test model_golden_test profiler_ranges_test long_runs_test local_tier_run_test; do
   expect grep -qx "$name [0-9]*" "$1/tests/device_tests.txt"
 done
 expect_exit 1 grep registered_memory_test "$1/tests/device_tests.txt"

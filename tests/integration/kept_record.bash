@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A start that ends before its first step leaves the record of the run as it is, also where what stops it is found last: no room
 # for config.toml, a file that this user may not write, no descriptor left, validation data that the model cannot read after a
-# fast step; and folders of the user's under the names of a run's own files. Usage: kept_record.bash BUILD_DIR
+# node-local step; and folders of the user's under the names of a run's own files. Usage: kept_record.bash BUILD_DIR
 set -u
 # shellcheck source=tests/integration/expect.bash
 . "$(dirname "$0")/expect.bash"
@@ -177,8 +177,8 @@ else
   echo "no file system can be mounted here: a full disk is not tried"
 fi
 
-# A fast step becomes a checkpoint only when the run can go on from there.
-fast=(--set log.dir=run --set checkpoint.dir=run/checkpoints --set "checkpoint.fast_dir=$PWD/fast" --set checkpoint.fast_every_steps=1
+# A node-local step becomes a checkpoint only when the run can go on from there.
+fast=(--set log.dir=run --set checkpoint.dir=run/checkpoints --set "checkpoint.node_local_dir=$PWD/fast" --set checkpoint.node_local_every_steps=1
   --set checkpoint.every_steps=10)
 rm -r run
 "$fourfold" train run.toml "${fast[@]}" --set train.steps=1000000 >train.log 2>&1 &

@@ -171,7 +171,7 @@ expect_exit 0 "$fourfold" report mine -o made.html
 # Outside of jobs: another start has the lease while rank 0 stands still. The other rank ends the run, and tells nothing of that in
 # what is the other start's folder; nor does rank 0, when it goes on.
 mpiexec -n 2 "$fourfold" train run.toml --set log.dir=taken --set train.steps=100000000 --set checkpoint.every_steps=0 \
-  --set optim.schedule=constant --set watch.silence_s=5 >taken.out 2>&1 </dev/null &
+  --set optim.schedule=constant --set watchdog.silence_s=5 >taken.out 2>&1 </dev/null &
 launcher=$!
 for _ in $(seq 600); do
   grep -qs '"step":3,' taken/metrics.jsonl && break

@@ -25,7 +25,7 @@ waits_for() {
   # shellcheck disable=SC2016
   only_rank "$rank" 'kill -STOP $$'
   # What mpiexec makes of the code of a rank that ends by itself is its own affair.
-  "$MPIEXEC" -n 4 ./wrapper train run.toml --set log.dir="'$run'" --set watch.start_s=3 "$@" >"$output" 2>"$errors" </dev/null &&
+  "$MPIEXEC" -n 4 ./wrapper train run.toml --set log.dir="'$run'" --set watchdog.start_s=3 "$@" >"$output" 2>"$errors" </dev/null &&
     complain "it has not failed"
   [[ $((SECONDS - begun)) -le 60 ]] || complain "it took $((SECONDS - begun)) s to end"
   expect_stderr 'the start hangs and is ended (code 86)'
@@ -66,7 +66,7 @@ END
 expect cc -shared -fPIC -o stops.so stops.c
 begun=$SECONDS
 # A sanitized program would refuse to come after another library.
-ASAN_OPTIONS=${ASAN_OPTIONS-}:verify_asan_link_order=0 LD_PRELOAD=$PWD/stops.so "$MPIEXEC" -n 4 "$fourfold" train run.toml --set log.dir=after --set watch.start_s=3 >"$output" 2>"$errors" </dev/null &&
+ASAN_OPTIONS=${ASAN_OPTIONS-}:verify_asan_link_order=0 LD_PRELOAD=$PWD/stops.so "$MPIEXEC" -n 4 "$fourfold" train run.toml --set log.dir=after --set watchdog.start_s=3 >"$output" 2>"$errors" </dev/null &&
   complain "it has not failed"
 [[ $((SECONDS - begun)) -le 60 ]] || complain "it took $((SECONDS - begun)) s to end"
 expect_stderr "rank 1 on $(uname -n) has not come to MPI_Init within 3 s, or stands still in it or right after it"
@@ -77,7 +77,7 @@ for signal in TERM USR2; do
   # shellcheck disable=SC2016
   only_rank 2 'exec sleep 299.25'
   begun=$SECONDS
-  "$MPIEXEC" -n 4 ./wrapper train run.toml --set log.dir=told --set watch.start_s=300 >"$output" 2>"$errors" </dev/null &
+  "$MPIEXEC" -n 4 ./wrapper train run.toml --set log.dir=told --set watchdog.start_s=300 >"$output" 2>"$errors" </dev/null &
   launcher=$!
   for _ in $(seq 100); do
     [[ $(pgrep --full --count "fourfold-train run.toml --set log.dir=told") -lt 3 ]] || break
@@ -115,16 +115,16 @@ expect diff -r before taken
 # A start that is slow but fine goes on: before the limit, and while the ranks have met already. It leaves nothing behind.
 only_rank 1 'sleep 3'
 for limit in 60 2; do
-  expect_exit 0 "$MPIEXEC" -n 4 ./wrapper train run.toml --set log.dir="slow$limit" --set watch.start_s=$limit
+  expect_exit 0 "$MPIEXEC" -n 4 ./wrapper train run.toml --set log.dir="slow$limit" --set watchdog.start_s=$limit
   expect_stderr 'step 2/2'
   [[ -z $(find "slow$limit" -name '.start*') ]] || complain "left behind: $(ls -A "slow$limit")"
 done
 expect test ! -e slow2/hang.json
 # A limit of 0 is none.
 only_rank 1 'sleep 6'
-expect_exit 0 "$MPIEXEC" -n 4 ./wrapper train run.toml --set log.dir=unwatched --set watch.start_s=0
+expect_exit 0 "$MPIEXEC" -n 4 ./wrapper train run.toml --set log.dir=unwatched --set watchdog.start_s=0
 
 # What is wrong with the run file is told once, and after MPI_Init as before.
-expect_exit 78 ranks 2 train run.toml --set watch.start_s=-1
-expect_stderr 'watch.start_s'
+expect_exit 78 ranks 2 train run.toml --set watchdog.start_s=-1
+expect_stderr 'watchdog.start_s'
 expectations_met

@@ -77,9 +77,9 @@ done
 sbatch='echo 4711'
 
 # A node-local folder that could not be made here: its nodes may differ.
-expect_exit 0 "${submit[@]}" --set checkpoint.fast_dir="$PWD/text.txt/fast" --set checkpoint.fast_every_steps=1
-expect_stderr "checkpoint.fast_dir = \"$PWD/text.txt/fast\" could not be made on this node ($PWD/text.txt is no folder)"
-expect_exit 0 "${submit[@]}" --set checkpoint.fast_dir="$PWD/fast" --set checkpoint.fast_every_steps=1
+expect_exit 0 "${submit[@]}" --set checkpoint.node_local_dir="$PWD/text.txt/fast" --set checkpoint.node_local_every_steps=1
+expect_stderr "checkpoint.node_local_dir = \"$PWD/text.txt/fast\" could not be made on this node ($PWD/text.txt is no folder)"
+expect_exit 0 "${submit[@]}" --set checkpoint.node_local_dir="$PWD/fast" --set checkpoint.node_local_every_steps=1
 expect_no_stderr 'could not be made'
 
 # What sbatch would take from the environment is checked, as if it were given.

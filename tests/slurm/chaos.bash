@@ -12,7 +12,7 @@ RANDOM=$seed
 echo "seed $seed"
 begin_cluster "$1" 4
 write_run
-options=(--set train.global_batch=64 --set mesh.dp=2 --set watch.silence_s=4)
+options=(--set train.global_batch=64 --set mesh.dp=2 --set watchdog.silence_s=4)
 expect_exit 0 ranks 2 train run.toml "${options[@]}" --set log.dir=short --set train.steps=200
 # Three seconds of training for each kill, a checkpoint after every half second.
 read -r steps every < <(python3 -c 'import json, statistics, sys

@@ -14,7 +14,7 @@ hang_on_ranks=$1/bin/hang_on_ranks
 # A training of which one rank is stopped; rank 0 itself; and one whose limit is the call it waits in.
 for rank in 5 0; do
   job=$(FOURFOLD_REQUEUE=0 sbatch --parsable --nodes=4 --ntasks=8 --time=10 "$slurm/train.sbatch" run.toml --set log.dir="stopped$rank" \
-    --set train.steps=1000000 --set mesh.tp=2 --set watch.silence_s=4)
+    --set train.steps=1000000 --set mesh.tp=2 --set watchdog.silence_s=4)
   until_holds 60 has_steps "stopped$rank" 20
   expect kill -STOP "$(ranks_of "$job" "$rank")"
   begun=$SECONDS
@@ -45,7 +45,7 @@ chmod 755 stops_once
 unborn() {
   local dir=$1 ranks=$2 rank=$3 job
   job=$(STOPPED_RANK=$rank FOURFOLD=$PWD/stops_once FOURFOLD_SLURM=$slurm FOURFOLD_REQUEUE=1 sbatch --parsable --nodes=2 --ntasks="$ranks" \
-    --time=10 "$slurm/train.sbatch" run.toml --set log.dir="$dir" --set watch.start_s=3)
+    --time=10 "$slurm/train.sbatch" run.toml --set log.dir="$dir" --set watchdog.start_s=3)
   until_holds 60 grep -q '"code": 86' "$dir/exit.json" || complain "no code in exit.json: $(cat "$dir/exit.json" "fourfold-$job.log")"
   expect python3 -c 'import json, sys
 dir, ranks, rank = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])

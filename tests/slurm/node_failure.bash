@@ -18,7 +18,7 @@ losses calm/metrics.jsonl >calm.txt
 loses_node() {
   local dir=$1 node=$2 code=$3 job
   job=$("$fourfold" submit run.toml --nodes 3-4 --tasks-per-node 2 --time 10 --name lossy "${options[@]}" \
-    --set mesh.tp=2 --set watch.silence_s=5 --set log.dir="$dir" --go 2>"$errors")
+    --set mesh.tp=2 --set watchdog.silence_s=5 --set log.dir="$dir" --go 2>"$errors")
   [[ $job =~ ^[0-9]+$ ]] || complain "not submitted: $(cat "$errors")"
   until_holds 120 has_steps "$dir" 25 || complain "the run does not come to step 25"
   expect cluster kill-node "$node"

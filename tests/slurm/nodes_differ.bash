@@ -52,7 +52,7 @@ expect grep -q 'disk/checkpoints' "fourfold-$job.log"
 expect grep -q '"event":"refused".*disk/checkpoints' apart/attempts.jsonl
 expect test ! -e apart/metrics.jsonl
 # And the other way: a folder of the nodes' own steps that all of them share.
-job=$(trains shared --set checkpoint.fast_dir="$PWD/shared-fast" --set checkpoint.fast_every_steps=2)
+job=$(trains shared --set checkpoint.node_local_dir="$PWD/shared-fast" --set checkpoint.node_local_every_steps=2)
 expect_job "$job" 60 FAILED 78
 expect grep -q 'shared-fast' "fourfold-$job.log"
 for node in 0 1 2; do expect on_node "$node" umount "$PWD/disk"; done

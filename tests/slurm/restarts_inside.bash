@@ -15,8 +15,8 @@ on_node 1 true || { echo "no namespaces can be entered here" && exit 77; }
 # 240 sequences are dealt out to four, three and two replicas of two ranks. At a small rate of learning another order of the sums stays
 # a small difference.
 options=(--set train.steps=70 --set train.global_batch=240 --set optim.lr=1e-3 --set checkpoint.every_steps=1000
-  --set "checkpoint.fast_dir=$PWD/fast" --set checkpoint.fast_every_steps=5 --set mesh.tp=2 --set watch.silence_s=4)
-expect_exit 0 ranks 2 train run.toml "${options[@]}" --set log.dir=calm --set 'checkpoint.fast_dir=""'
+  --set "checkpoint.node_local_dir=$PWD/fast" --set checkpoint.node_local_every_steps=5 --set mesh.tp=2 --set watchdog.silence_s=4)
+expect_exit 0 ranks 2 train run.toml "${options[@]}" --set log.dir=calm --set 'checkpoint.node_local_dir=""'
 losses calm/metrics.jsonl >calm.txt
 mkdir fast
 own_folder_on() { until_holds 30 on_node "$1" mount -t tmpfs tmpfs "$PWD/fast" || complain "node$1 gets no folder of its own"; }

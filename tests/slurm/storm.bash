@@ -14,7 +14,7 @@ seed=${4:-$(date +%s)}
 echo "seed $seed"
 segments() { find /dev/shm -mindepth 1 2>/dev/null | sort; }
 segments >segments.txt
-sed -i 's/^steps = 8/steps = 1000/; s/^global_batch = 8/global_batch = 64/; s/^every_steps = 4/every_steps = 40/; s/^\[data\]/[mesh]\ndp = 2\n[watch]\nsilence_s = 4\nstart_s = 10\n[data]/' run.toml
+sed -i 's/^steps = 8/steps = 1000/; s/^global_batch = 8/global_batch = 64/; s/^every_steps = 4/every_steps = 40/; s/^\[data\]/[mesh]\ndp = 2\n[watchdog]\nsilence_s = 4\nstart_s = 10\n[data]/' run.toml
 # So many steps that a run lasts for three jobs or more of those that the events leave of it, however fast this machine is.
 calm_s=24
 expect_exit 0 ranks 2 train run.toml --set log.dir=timed

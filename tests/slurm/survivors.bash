@@ -13,7 +13,7 @@ on_node 1 true || { echo "no namespaces can be entered here" && exit 77; }
 mkdir fast
 for node in 0 1 2 3 4 5 6; do expect on_node "$node" mount -t tmpfs tmpfs "$PWD/fast"; done
 options=(--set train.steps=60 --set train.global_batch=240 --set optim.lr=1e-3 --set checkpoint.every_steps=1000
-  --set "checkpoint.fast_dir=$PWD/fast" --set checkpoint.fast_every_steps=5 --set watch.silence_s=4)
+  --set "checkpoint.node_local_dir=$PWD/fast" --set checkpoint.node_local_every_steps=5 --set watchdog.silence_s=4)
 export FOURFOLD_SETTLE_S=4 FOURFOLD_PREFER_S=15
 
 # fails NAME TASKS: a chain on the nodes 2 to 5, with so many ranks on each, of which 3 fails.

@@ -46,7 +46,7 @@ Failure unpacked(std::string_view packed_failure) {
 
 }  // namespace
 
-std::optional<Failure> attempt(const std::function<void()>& work) {
+std::optional<Failure> capture_failure(const std::function<void()>& work) {
   try {
     work();
     return std::nullopt;
@@ -67,7 +67,7 @@ std::optional<Failure> attempt(const std::function<void()>& work) {
   }
 }
 
-void agree(Communicator& communicator, const std::optional<Failure>& mine) {
+void throw_if_any_failed(Communicator& communicator, const std::optional<Failure>& mine) {
   const std::int64_t failures = mine ? 1 : 0;
   if (all_reduce_scalar(communicator, failures, ReduceOp::max) == 0) {
     return;
@@ -107,12 +107,12 @@ void agree(Communicator& communicator, const std::optional<Failure>& mine) {
   throw SystemError(decides->code, text, where);
 }
 
-void together(Communicator& communicator, const std::function<void()>& work) {
-  agree(communicator, attempt(work));
+void collective_try(Communicator& communicator, const std::function<void()>& work) {
+  throw_if_any_failed(communicator, capture_failure(work));
 }
 
 void run_on_root(Communicator& communicator, const std::function<void()>& work) {
-  together(communicator, [&] {
+  collective_try(communicator, [&] {
     if (communicator.rank() == 0) {
       work();
     }

@@ -26,10 +26,10 @@ void copy_bytes(void* target, const void* source, std::int64_t bytes, device::St
 }
 
 /// The same place of all sources.
-std::vector<const void*> all_at(const std::vector<Seat>& seats, std::int64_t bytes) {
+std::vector<const void*> all_at(const std::vector<RankSlot>& seats, std::int64_t bytes) {
   std::vector<const void*> inputs;
   inputs.reserve(seats.size());
-  for (const Seat& seat : seats) {
+  for (const RankSlot& seat : seats) {
     inputs.push_back(at(seat.source, bytes));
   }
   return inputs;
@@ -129,7 +129,7 @@ Work DeviceThreadCommunicator::meet(const std::string& what, const Call& call, c
   {
     const std::scoped_lock lock(meeting_->mutex());
     round = meeting_->round(rounds_++);
-    Seat& mine = round->seats[rank()];
+    RankSlot& mine = round->seats[rank()];
     mine.source = source;
     mine.offset_bytes = std::move(offset_bytes);
     mine.ready.record(stream);
@@ -138,31 +138,31 @@ Work DeviceThreadCommunicator::meet(const std::string& what, const Call& call, c
   }
   const std::int64_t last = std::ssize(steps) - 1;
   // Each step when all ranks have taken the one before.
-  Machine machine = [round, meeting = meeting_.get(), me = rank(), steps = std::move(steps),
-                     on = stream_.ref(), taken = 0]() mutable {
+  CollectiveTask task = [round, meeting = meeting_.get(), me = rank(), steps = std::move(steps),
+                         on = stream_.ref(), taken = 0]() mutable {
     const std::scoped_lock lock(meeting->mutex());
     while (std::ranges::all_of(round->seats,
-                               [taken](const Seat& seat) { return seat.steps >= taken; })) {
+                               [taken](const RankSlot& seat) { return seat.steps >= taken; })) {
       if (taken == std::ssize(steps)) {
         return true;
       }
-      for (const Seat& seat : round->seats) {
+      for (const RankSlot& seat : round->seats) {
         (taken == 0 ? seat.ready : seat.stepped[taken - 1]).wait(on);
       }
       steps[taken](round->seats, on);
-      Seat& mine = round->seats[me];
+      RankSlot& mine = round->seats[me];
       mine.stepped[taken].record(on);
       mine.steps = ++taken;
       meeting->wake_all();
     }
     return false;
   };
-  Work told = progress_->launch(std::move(machine), fmt::format("{} on '{}'", what, name()),
+  Work told = progress_->launch(std::move(task), fmt::format("{} on '{}'", what, name()),
                                 progress_->recorder().enter(group_, call));
   return Work(
       std::make_unique<Ordered>(std::move(told), stream, [round, last](device::StreamRef waiting) {
         // The others have read what is here, and this rank what it needs.
-        for (const Seat& seat : round->seats) {
+        for (const RankSlot& seat : round->seats) {
           seat.stepped[last].wait(waiting);
         }
       }));
@@ -175,12 +175,14 @@ Work DeviceThreadCommunicator::all_reduce(TensorView data, ReduceOp op, device::
     return even_part(data.elements(), parts, part);
   };
   const std::int64_t element = size_in_bytes(data.dtype());
-  const Step reduce_mine = [=, me = rank()](const std::vector<Seat>& seats, device::StreamRef on) {
+  const Step reduce_mine = [=, me = rank()](const std::vector<RankSlot>& seats,
+                                            device::StreamRef on) {
     const Range part = part_of(me);
     reduce_on_device(data.dtype(), op, all_at(seats, part.begin * element),
                      at(data.data(), part.begin * element), part.count, on);
   };
-  const Step copy_others = [=, me = rank()](const std::vector<Seat>& seats, device::StreamRef on) {
+  const Step copy_others = [=, me = rank()](const std::vector<RankSlot>& seats,
+                                            device::StreamRef on) {
     for (int other = 0; other < std::ssize(seats); ++other) {
       const Range part = part_of(other);
       if (other != me) {
@@ -200,7 +202,7 @@ Work DeviceThreadCommunicator::all_gather(ConstTensorView send, TensorView recv,
   const std::int64_t element = size_in_bytes(recv.dtype());
   const Step gather = [=, begins = begins_of(counts, recv.dtype()),
                        parts = std::vector(counts.begin(), counts.end())](
-                          const std::vector<Seat>& seats, device::StreamRef on) {
+                          const std::vector<RankSlot>& seats, device::StreamRef on) {
     for (std::size_t i = 0; i < seats.size(); ++i) {
       copy_bytes(at(recv.data(), begins[i]), seats[i].source, parts[i] * element, on);
     }
@@ -215,7 +217,7 @@ Work DeviceThreadCommunicator::reduce_scatter(ConstTensorView send, TensorView r
                                               std::source_location where) {
   expect_reduce_scatter(*this, send, recv, counts, op);
   const std::int64_t begin = begins_of(counts, send.dtype())[rank()];
-  const Step reduce_mine = [=](const std::vector<Seat>& seats, device::StreamRef on) {
+  const Step reduce_mine = [=](const std::vector<RankSlot>& seats, device::StreamRef on) {
     reduce_on_device(recv.dtype(), op, all_at(seats, begin), recv.data(), recv.elements(), on);
   };
   return meet("reduce_scatter", {Operation::reduce_scatter, bytes_of(send), -1, where}, send.data(),
@@ -225,7 +227,7 @@ Work DeviceThreadCommunicator::reduce_scatter(ConstTensorView send, TensorView r
 Work DeviceThreadCommunicator::broadcast(TensorView data, int root, device::StreamRef stream,
                                          std::source_location where) {
   expect_broadcast(*this, root);
-  const Step copy_root = [=](const std::vector<Seat>& seats, device::StreamRef on) {
+  const Step copy_root = [=](const std::vector<RankSlot>& seats, device::StreamRef on) {
     copy_bytes(data.data(), seats[root].source, bytes_of(data), on);
   };
   return meet("broadcast", {Operation::broadcast, bytes_of(data), root, where}, data.data(), {},
@@ -241,7 +243,7 @@ Work DeviceThreadCommunicator::all_to_all(ConstTensorView send,
   const std::int64_t element = size_in_bytes(recv.dtype());
   const Step fetch = [=, me = rank(), begins = begins_of(recv_counts, recv.dtype()),
                       parts = std::vector(recv_counts.begin(), recv_counts.end())](
-                         const std::vector<Seat>& seats, device::StreamRef on) {
+                         const std::vector<RankSlot>& seats, device::StreamRef on) {
     for (std::size_t i = 0; i < seats.size(); ++i) {
       copy_bytes(at(recv.data(), begins[i]), at(seats[i].source, seats[i].offset_bytes[me]),
                  parts[i] * element, on);

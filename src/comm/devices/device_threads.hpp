@@ -11,8 +11,8 @@
 /// device has done it.
 #pragma once
 
-#include "host/endpoint.threads.hpp"
 #include "host/message_communicator.hpp"
+#include "host/transport.threads.hpp"
 
 #include <fourfold/comm/communicator.hpp>
 #include <fourfold/device/stream.hpp>
@@ -33,7 +33,7 @@
 namespace fourfold::comm {
 
 /// What a rank shows the others of a collective operation.
-struct Seat {
+struct RankSlot {
   const void* source = nullptr;
   std::vector<std::int64_t> offset_bytes;  ///< of the parts in source, where they are not even
   device::Event ready;                     ///< source may be read
@@ -45,7 +45,7 @@ struct Seat {
 /// A collective operation: a seat for each rank.
 struct Round {
   explicit Round(std::size_t ranks) : seats(ranks) {}
-  std::vector<Seat> seats;
+  std::vector<RankSlot> seats;
   std::size_t came = 0;  ///< ranks that have asked for it
 };
 
@@ -130,7 +130,7 @@ class DeviceThreadCommunicator : public Communicator {
 
  private:
   /// What a rank does when all have got as far, on the communicator's stream.
-  using Step = std::function<void(const std::vector<Seat>& seats, device::StreamRef stream)>;
+  using Step = std::function<void(const std::vector<RankSlot>& seats, device::StreamRef stream)>;
   Work meet(const std::string& what, const Call& call, const void* source,
             std::vector<std::int64_t> offset_bytes, std::vector<Step> steps,
             device::StreamRef stream);

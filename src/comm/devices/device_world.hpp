@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "host/endpoint.threads.hpp"
+#include "host/transport.threads.hpp"
 
 #include <fourfold/comm/communicator.hpp>
 #include <fourfold/comm/device_options.hpp>

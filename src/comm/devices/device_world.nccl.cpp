@@ -74,14 +74,14 @@ void pretend_to_be_apart(int rank) {
 
 std::vector<ncclUniqueId> exchange_ids(Communicator& host) {
   std::string own;
-  const std::optional<Failure> failure = attempt([&] {
+  const std::optional<Failure> failure = capture_failure([&] {
     if (host.rank() % ranks_per_id == 0) {
       ncclUniqueId id{};
       check_nccl(ncclGetUniqueId(&id), "ncclGetUniqueId");
       own.assign(static_cast<const char*>(id.internal), sizeof(id.internal));
     }
   });
-  agree(host, failure);
+  throw_if_any_failed(host, failure);
   std::vector<ncclUniqueId> ids;
   for (const std::string& text : all_gather_text(host, own)) {
     if (!text.empty()) {
@@ -136,7 +136,7 @@ std::shared_ptr<Communicator> make_device_world(Communicator& host, const std::s
                                                 const device::DevicePlace& place,
                                                 const DeviceOptions& options) {
   device::DeviceFacts facts;
-  together(host, [&] {
+  collective_try(host, [&] {
     facts = device::take_device(place);
     require_nccl_version();
   });

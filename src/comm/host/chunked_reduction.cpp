@@ -7,11 +7,11 @@
 
 namespace fourfold::comm {
 
-ChunkedReduction::ChunkedReduction(Endpoint& endpoint, int tag, Plan plan)
-    : endpoint_(endpoint), tag_(tag), plan_(std::move(plan)) {
+ChunkedReduction::ChunkedReduction(Transport& transport, int tag, Plan plan)
+    : transport_(transport), tag_(tag), plan_(std::move(plan)) {
   const std::int64_t element_bytes = size_in_bytes(plan_.dtype);
   const std::int64_t piece_elements =
-      std::max<std::int64_t>(1, reduction_chunk_bytes / (element_bytes * endpoint.size()));
+      std::max<std::int64_t>(1, reduction_chunk_bytes / (element_bytes * transport.size()));
   piece_bytes_ = piece_elements * element_bytes;
   chunks_ = pieces_of(plan_.parts, piece_bytes_);
   for (int slot = 0; slot < slot_count; ++slot) {
@@ -34,13 +34,13 @@ void ChunkedReduction::start_chunk(int slot_index) {
   }
   slot.stage = Stage::scattering;
   if (!slot.batch) {
-    slot.batch = endpoint_.batch();
+    slot.batch = transport_.batch();
   }
-  const int size = endpoint_.size();
-  const int rank = endpoint_.rank();
+  const int size = transport_.size();
+  const int rank = transport_.rank();
   const Extent own = piece(rank, slot.chunk);
   if (slot.scratch.data() == nullptr && own.bytes > 0) {
-    slot.scratch = endpoint_.progress().scratch().take(own.bytes * (size - 1));
+    slot.scratch = transport_.progress().scratch().take(own.bytes * (size - 1));
   }
   for (int distance = 1; distance < size; ++distance) {
     const int source = (rank - distance + size) % size;
@@ -59,13 +59,13 @@ void ChunkedReduction::start_chunk(int slot_index) {
 }
 
 void ChunkedReduction::reduce_chunk(Slot& slot) const {
-  const int rank = endpoint_.rank();
+  const int rank = transport_.rank();
   const Extent own = piece(rank, slot.chunk);
   if (own.bytes == 0) {
     return;
   }
-  std::vector<const void*> inputs(endpoint_.size());
-  for (int source = 0; source < endpoint_.size(); ++source) {
+  std::vector<const void*> inputs(transport_.size());
+  for (int source = 0; source < transport_.size(); ++source) {
     inputs[source] = slot.scratch.data() + (source < rank ? source : source - 1) * own.bytes;
   }
   inputs[rank] = plan_.send + own.begin;
@@ -77,8 +77,8 @@ void ChunkedReduction::reduce_chunk(Slot& slot) const {
 void ChunkedReduction::gather_chunk(int slot_index) {
   Slot& slot = slots_[slot_index];
   slot.stage = Stage::gathering;
-  const int size = endpoint_.size();
-  const int rank = endpoint_.rank();
+  const int size = transport_.size();
+  const int rank = transport_.rank();
   const Extent own = piece(rank, slot.chunk);
   for (int distance = 1; distance < size; ++distance) {
     const int source = (rank - distance + size) % size;

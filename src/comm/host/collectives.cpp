@@ -14,9 +14,9 @@ namespace {
 /// Up to this many ranks each sends to each at once: fewer waits than rounds.
 constexpr int direct_gather_ranks = 8;
 
-int shifted(const Endpoint& endpoint, int distance) {
-  const int size = endpoint.size();
-  return (endpoint.rank() + distance % size + size) % size;
+int shifted(const Transport& transport, int distance) {
+  const int size = transport.size();
+  return (transport.rank() + distance % size + size) % size;
 }
 
 }  // namespace
@@ -69,15 +69,15 @@ Extent piece_of(const Extent& part, std::int64_t index, std::int64_t piece_bytes
   return {part.begin + begin, std::min(piece_bytes, part.bytes - begin)};
 }
 
-SmallGather::SmallGather(Endpoint& endpoint, int tag, const void* own,
+SmallGather::SmallGather(Transport& transport, int tag, const void* own,
                          std::span<const std::int64_t> bytes, Finish finish)
-    : endpoint_(endpoint), tag_(tag), finish_(std::move(finish)), batch_(endpoint.batch()) {
+    : transport_(transport), tag_(tag), finish_(std::move(finish)), batch_(transport.batch()) {
   offset_.reserve(bytes.size() + 1);
   offset_.push_back(0);
-  for (int distance = 0; distance < endpoint.size(); ++distance) {
-    offset_.push_back(offset_.back() + bytes[shifted(endpoint, distance)]);
+  for (int distance = 0; distance < transport.size(); ++distance) {
+    offset_.push_back(offset_.back() + bytes[shifted(transport, distance)]);
   }
-  scratch_ = endpoint.progress().scratch().take(offset_.back());
+  scratch_ = transport.progress().scratch().take(offset_.back());
   copy_bytes(scratch_.data(), own, offset_[1]);
   post_round();
 }
@@ -85,12 +85,12 @@ SmallGather::SmallGather(Endpoint& endpoint, int tag, const void* own,
 /// Sends the first `blocks` blocks `distance` ranks down and gets as many from as far up.
 void SmallGather::post(int distance, int blocks) {
   batch_->recv(block(distance), offset_[distance + blocks] - offset_[distance],
-               shifted(endpoint_, distance), tag_);
-  batch_->send(scratch_.data(), offset_[blocks], shifted(endpoint_, -distance), tag_);
+               shifted(transport_, distance), tag_);
+  batch_->send(scratch_.data(), offset_[blocks], shifted(transport_, -distance), tag_);
 }
 
 void SmallGather::post_round() {
-  const int size = endpoint_.size();
+  const int size = transport_.size();
   if (size <= direct_gather_ranks) {
     for (int distance = 1; distance < size; ++distance) {
       post(distance, 1);
@@ -105,13 +105,13 @@ void SmallGather::post_round() {
 
 bool SmallGather::advance() {
   while (batch_->done()) {
-    if (have_ < endpoint_.size()) {
+    if (have_ < transport_.size()) {
       post_round();
       continue;
     }
     std::vector<const void*> blocks(offset_.size() - 1);
-    for (int distance = 0; distance < endpoint_.size(); ++distance) {
-      blocks[shifted(endpoint_, distance)] = block(distance);
+    for (int distance = 0; distance < transport_.size(); ++distance) {
+      blocks[shifted(transport_, distance)] = block(distance);
     }
     finish_(blocks);
     return true;
@@ -119,42 +119,42 @@ bool SmallGather::advance() {
   return false;
 }
 
-Machine exchange(std::unique_ptr<TransferBatch> batch) {
+CollectiveTask exchange(std::unique_ptr<TransferBatch> batch) {
   return [batch = std::shared_ptr(std::move(batch))] { return batch->done(); };
 }
 
-Machine large_gather(Endpoint& endpoint, int tag, const void* own, void* recv,
-                     std::span<const Extent> parts) {
-  const Extent mine = parts[endpoint.rank()];
+CollectiveTask large_gather(Transport& transport, int tag, const void* own, void* recv,
+                            std::span<const Extent> parts) {
+  const Extent mine = parts[transport.rank()];
   copy_bytes(at(recv, mine.begin), own, mine.bytes);
-  auto batch = endpoint.batch();
-  for (int distance = 1; distance < endpoint.size(); ++distance) {
-    const int source = shifted(endpoint, -distance);
+  auto batch = transport.batch();
+  for (int distance = 1; distance < transport.size(); ++distance) {
+    const int source = shifted(transport, -distance);
     if (parts[source].bytes > 0) {
       batch->recv(at(recv, parts[source].begin), parts[source].bytes, source, tag);
     }
   }
-  for (int distance = 1; distance < endpoint.size() && mine.bytes > 0; ++distance) {
-    batch->send(at(recv, mine.begin), mine.bytes, shifted(endpoint, distance), tag);
+  for (int distance = 1; distance < transport.size() && mine.bytes > 0; ++distance) {
+    batch->send(at(recv, mine.begin), mine.bytes, shifted(transport, distance), tag);
   }
   return exchange(std::move(batch));
 }
 
-Machine personal_exchange(Endpoint& endpoint, int tag, const void* send,
-                          std::span<const Extent> send_parts, void* recv,
-                          std::span<const Extent> recv_parts) {
-  const int rank = endpoint.rank();
+CollectiveTask personal_exchange(Transport& transport, int tag, const void* send,
+                                 std::span<const Extent> send_parts, void* recv,
+                                 std::span<const Extent> recv_parts) {
+  const int rank = transport.rank();
   copy_bytes(at(recv, recv_parts[rank].begin), at(send, send_parts[rank].begin),
              send_parts[rank].bytes);
-  auto batch = endpoint.batch();
-  for (int distance = 1; distance < endpoint.size(); ++distance) {
-    const int source = shifted(endpoint, -distance);
+  auto batch = transport.batch();
+  for (int distance = 1; distance < transport.size(); ++distance) {
+    const int source = shifted(transport, -distance);
     if (recv_parts[source].bytes > 0) {
       batch->recv(at(recv, recv_parts[source].begin), recv_parts[source].bytes, source, tag);
     }
   }
-  for (int distance = 1; distance < endpoint.size(); ++distance) {
-    const int peer = shifted(endpoint, distance);
+  for (int distance = 1; distance < transport.size(); ++distance) {
+    const int peer = shifted(transport, distance);
     if (send_parts[peer].bytes > 0) {
       batch->send(at(send, send_parts[peer].begin), send_parts[peer].bytes, peer, tag);
     }
@@ -162,11 +162,12 @@ Machine personal_exchange(Endpoint& endpoint, int tag, const void* send,
   return exchange(std::move(batch));
 }
 
-Machine tree_broadcast(Endpoint& endpoint, int tag, void* data, std::int64_t bytes, int root) {
+CollectiveTask tree_broadcast(Transport& transport, int tag, void* data, std::int64_t bytes,
+                              int root) {
   // Counted from the root, node v has parent v without its lowest set bit, and children v + 2^k for
   // every 2^k below that bit.
-  const int size = endpoint.size();
-  const int node = (endpoint.rank() - root + size) % size;
+  const int size = transport.size();
+  const int node = (transport.rank() - root + size) % size;
   int bit = 1;
   for (; bit < size && (node & bit) == 0; bit <<= 1) {
   }
@@ -180,8 +181,8 @@ Machine tree_broadcast(Endpoint& endpoint, int tag, void* data, std::int64_t byt
   }
   const Extent all{0, bytes};
   const std::int64_t chunks = pieces_of({&all, 1}, broadcast_chunk_bytes);
-  const std::shared_ptr<TransferBatch> incoming = endpoint.batch();
-  const std::shared_ptr<TransferBatch> outgoing = endpoint.batch();
+  const std::shared_ptr<TransferBatch> incoming = transport.batch();
+  const std::shared_ptr<TransferBatch> outgoing = transport.batch();
   const auto receive = [=](std::int64_t index) {
     const Extent chunk = piece_of(all, index, broadcast_chunk_bytes);
     if (chunk.bytes > 0) {

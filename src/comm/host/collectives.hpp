@@ -5,8 +5,8 @@
 /// reduce(), in the order of ranks or of pairs.
 #pragma once
 
-#include "endpoint.hpp"
 #include "reduction.hpp"
+#include "transport.hpp"
 
 #include <fourfold/comm/communicator.hpp>
 
@@ -69,7 +69,7 @@ class SmallGather {
  public:
   /// `blocks[r]` points to rank r's block; valid during the call.
   using Finish = std::function<void(std::span<const void* const> blocks)>;
-  SmallGather(Endpoint& endpoint, int tag, const void* own, std::span<const std::int64_t> bytes,
+  SmallGather(Transport& transport, int tag, const void* own, std::span<const std::int64_t> bytes,
               Finish finish);
   bool advance();
 
@@ -78,7 +78,7 @@ class SmallGather {
   std::byte* block(int distance) const { return scratch_.data() + offset_[distance]; }
   void post(int distance, int blocks);
 
-  Endpoint& endpoint_;
+  Transport& transport_;
   int tag_;
   /// Block d belongs to rank (own rank + d) modulo ranks; offsets into scratch_.
   std::vector<std::int64_t> offset_;
@@ -89,16 +89,16 @@ class SmallGather {
 };
 
 /// Messages that were posted together and nothing else.
-Machine exchange(std::unique_ptr<TransferBatch> batch);
+CollectiveTask exchange(std::unique_ptr<TransferBatch> batch);
 
 /// Every rank's part goes to its place in everyone's `recv`, directly.
-Machine large_gather(Endpoint& endpoint, int tag, const void* own, void* recv,
-                     std::span<const Extent> parts);
+CollectiveTask large_gather(Transport& transport, int tag, const void* own, void* recv,
+                            std::span<const Extent> parts);
 
 /// Part s of `send` goes to rank s; part r of `recv` comes from rank r.
-Machine personal_exchange(Endpoint& endpoint, int tag, const void* send,
-                          std::span<const Extent> send_parts, void* recv,
-                          std::span<const Extent> recv_parts);
+CollectiveTask personal_exchange(Transport& transport, int tag, const void* send,
+                                 std::span<const Extent> send_parts, void* recv,
+                                 std::span<const Extent> recv_parts);
 
 /// reduce_scatter, and all_reduce when the reduced parts are sent back to all. Rank r reduces part
 /// r: it gets the others' pieces of it, chunk by chunk, two chunks in flight.
@@ -113,7 +113,7 @@ class ChunkedReduction {
     ReduceOp op = ReduceOp::sum;
     Order order = Order::ranks;
   };
-  ChunkedReduction(Endpoint& endpoint, int tag, Plan plan);
+  ChunkedReduction(Transport& transport, int tag, Plan plan);
   bool advance();
 
  private:
@@ -136,7 +136,7 @@ class ChunkedReduction {
   void gather_chunk(int slot);
   bool advance_slot(int slot);
 
-  Endpoint& endpoint_;
+  Transport& transport_;
   int tag_;
   Plan plan_;
   std::int64_t piece_bytes_ = 0;
@@ -145,13 +145,14 @@ class ChunkedReduction {
 };
 
 /// Along a binomial tree from the root, chunk by chunk.
-Machine tree_broadcast(Endpoint& endpoint, int tag, void* data, std::int64_t bytes, int root);
+CollectiveTask tree_broadcast(Transport& transport, int tag, void* data, std::int64_t bytes,
+                              int root);
 
 /// Puts a check in front of a collective: all ranks exchange what they called and with what; only
 /// when they agree is the operation itself started. For contract builds. Does not block either.
 /// @param call   the operation and every argument that must agree on all ranks
 /// @param start  makes the operation
-Machine checked(Endpoint& endpoint, int tag, std::string communicator, std::string_view call,
-                std::function<Machine()> start);
+CollectiveTask checked(Transport& transport, int tag, std::string communicator,
+                       std::string_view call, std::function<CollectiveTask()> start);
 
 }  // namespace fourfold::comm

@@ -40,23 +40,24 @@ void compare(const std::string& communicator, int rank, std::span<const void* co
 
 }  // namespace
 
-Machine checked(Endpoint& endpoint, int tag, std::string communicator, std::string_view call,
-                std::function<Machine()> start) {
+CollectiveTask checked(Transport& transport, int tag, std::string communicator,
+                       std::string_view call, std::function<CollectiveTask()> start) {
   const Signature own(call);
-  const std::vector<std::int64_t> bytes(endpoint.size(), sizeof(Signature));
-  Machine check = make_machine<SmallGather>(
-      endpoint, tag, &own, bytes,
-      [communicator = std::move(communicator), rank = endpoint.rank()](
+  const std::vector<std::int64_t> bytes(transport.size(), sizeof(Signature));
+  CollectiveTask check = make_task<SmallGather>(
+      transport, tag, &own, bytes,
+      [communicator = std::move(communicator), rank = transport.rank()](
           std::span<const void* const> blocks) { compare(communicator, rank, blocks); });
-  return [check = std::move(check), start = std::move(start), operation = Machine()]() mutable {
-    if (!operation) {
-      if (!check()) {
-        return false;
-      }
-      operation = start();
-    }
-    return operation();
-  };
+  return
+      [check = std::move(check), start = std::move(start), operation = CollectiveTask()]() mutable {
+        if (!operation) {
+          if (!check()) {
+            return false;
+          }
+          operation = start();
+        }
+        return operation();
+      };
 }
 
 }  // namespace fourfold::comm

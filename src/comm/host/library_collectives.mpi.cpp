@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "endpoint.mpi.hpp"
+#include "transport.mpi.hpp"
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/comm/library_collectives.hpp>

@@ -24,7 +24,7 @@ namespace {
 
 /// Tags above the user's half, as offsets: the check in front, then the operation itself.
 constexpr int check_tag = 0;
-constexpr int machine_tag = 1;
+constexpr int task_tag = 1;
 
 bool has_nothing_to_do() {
   return true;
@@ -32,25 +32,25 @@ bool has_nothing_to_do() {
 
 }  // namespace
 
-MessageCommunicator::MessageCommunicator(std::unique_ptr<Endpoint> endpoint, std::string name,
+MessageCommunicator::MessageCommunicator(std::unique_ptr<Transport> transport, std::string name,
                                          std::vector<int> world_ranks, Algorithm wanted)
-    : endpoint_(std::move(endpoint)),
+    : transport_(std::move(transport)),
       name_(std::move(name)),
       world_ranks_(std::move(world_ranks)),
-      group_(endpoint_->progress().recorder().add_group(name_, world_ranks_)) {
+      group_(transport_->progress().recorder().add_group(name_, world_ranks_)) {
   choose(wanted);
 }
 
 void MessageCommunicator::choose(Algorithm algorithm) {
   wanted_ = algorithm;
   const bool shares = algorithm == Algorithm::shared ||
-                      (algorithm == Algorithm::automatic && endpoint_->prefers_shared_memory());
+                      (algorithm == Algorithm::automatic && transport_->prefers_shared_memory());
   if (!shares || size() == 1) {
     window_.reset();
     return;
   }
   if (!window_) {
-    window_ = open_window(*endpoint_, *this);
+    window_ = open_window(*transport_, *this);
   }
   if (!window_ && algorithm == Algorithm::shared) {
     throw UserError(ExitCode::config,
@@ -71,44 +71,44 @@ Algorithm MessageCommunicator::algorithm() const noexcept {
 }
 
 Work MessageCommunicator::launch(const std::string& call, const Call& facts,
-                                 std::function<Machine(int tag)> start) {
+                                 std::function<CollectiveTask(int tag)> start) {
   // The upper half of the tags is for collectives, a few for each, used again after thousands.
   const int first = user_tags();
-  const int operations = (endpoint_->tags() - first) / tags_per_operation;
+  const int operations = (transport_->tags() - first) / tags_per_operation;
   const int tag = first + operations_ * tags_per_operation;
   operations_ = (operations_ + 1) % operations;
 #if FOURFOLD_CONTRACTS
-  Machine machine = checked(*endpoint_, tag + check_tag, name_, call,
-                            [start = std::move(start), tag] { return start(tag + machine_tag); });
+  CollectiveTask task = checked(*transport_, tag + check_tag, name_, call,
+                                [start = std::move(start), tag] { return start(tag + task_tag); });
 #else
-  Machine machine = start(tag + machine_tag);
+  CollectiveTask task = start(tag + task_tag);
 #endif
-  return endpoint_->progress().launch(std::move(machine), described(call),
-                                      endpoint_->progress().recorder().enter(group_, facts));
+  return transport_->progress().launch(std::move(task), described(call),
+                                       transport_->progress().recorder().enter(group_, facts));
 }
 
 Work MessageCommunicator::launch_message(const std::string& call, const Call& facts,
                                          std::unique_ptr<TransferBatch> batch) {
-  return endpoint_->progress().launch(exchange(std::move(batch)), described(call),
-                                      endpoint_->progress().recorder().enter(group_, facts));
+  return transport_->progress().launch(exchange(std::move(batch)), described(call),
+                                       transport_->progress().recorder().enter(group_, facts));
 }
 
 Work MessageCommunicator::launch_shared(const std::string& call, const Call& facts,
-                                        std::function<Machine(std::uint64_t turn)> start) {
+                                        std::function<CollectiveTask(std::uint64_t turn)> start) {
   // Taken here, where all ranks come by in the same order.
   return launch(call, facts, [start = std::move(start), turn = window_->take_turn()](int /*tag*/) {
     return start(turn);
   });
 }
 
-Machine MessageCommunicator::reduction_machine(TensorView data, ReduceOp op, int tag) {
+CollectiveTask MessageCommunicator::reduction_task(TensorView data, ReduceOp op, int tag) {
   if (data.elements() == 0) {
     return has_nothing_to_do;
   }
   if (bytes_of(data) <= small_bytes / size()) {
     const std::vector<std::int64_t> bytes(size(), bytes_of(data));
-    return make_machine<SmallGather>(
-        *endpoint_, tag, data.data(), bytes,
+    return make_task<SmallGather>(
+        *transport_, tag, data.data(), bytes,
         [data, op, its_order = order()](std::span<const void* const> blocks) {
           reduce(data.dtype(), op, blocks, data.data(), data.elements(), its_order);
         });
@@ -116,13 +116,13 @@ Machine MessageCommunicator::reduction_machine(TensorView data, ReduceOp op, int
   if (algorithm() == Algorithm::ring || algorithm() == Algorithm::tree) {
     Route route =
         algorithm() == Algorithm::ring ? ring_route(rank(), size()) : tree_route(rank(), size());
-    return make_machine<RingTreeReduction>(*endpoint_, tag, std::move(route), data, op);
+    return make_task<RingTreeReduction>(*transport_, tag, std::move(route), data, op);
   }
   auto parts = even_extents(data, size());
   std::byte* const bytes = at(data.data(), 0);
   std::byte* const result = bytes + parts[rank()].begin;
-  return make_machine<ChunkedReduction>(
-      *endpoint_, tag,
+  return make_task<ChunkedReduction>(
+      *transport_, tag,
       ChunkedReduction::Plan{bytes, std::move(parts), result, bytes, data.dtype(), op});
 }
 
@@ -137,18 +137,17 @@ Work MessageCommunicator::all_reduce(TensorView data, ReduceOp op, device::Strea
       return shared_all_reduce(*window_, turn, data, op);
     });
   }
-  return launch(call, facts,
-                [this, data, op](int tag) { return reduction_machine(data, op, tag); });
+  return launch(call, facts, [this, data, op](int tag) { return reduction_task(data, op, tag); });
 }
 
-Machine MessageCommunicator::gather_machine(ConstTensorView send, TensorView recv,
-                                            std::span<const std::int64_t> counts, int tag) {
+CollectiveTask MessageCommunicator::gather_machine(ConstTensorView send, TensorView recv,
+                                                   std::span<const std::int64_t> counts, int tag) {
   const auto parts = extents_of(counts, recv.dtype());
   if (bytes_of(recv) > small_bytes && algorithm() == Algorithm::ring) {
-    return ring_gather(*endpoint_, tag, send.data(), recv.data(), parts);
+    return ring_gather(*transport_, tag, send.data(), recv.data(), parts);
   }
   if (bytes_of(recv) > small_bytes || size() == 1) {
-    return large_gather(*endpoint_, tag, send.data(), recv.data(), parts);
+    return large_gather(*transport_, tag, send.data(), recv.data(), parts);
   }
   if (recv.elements() == 0) {
     return has_nothing_to_do;
@@ -156,8 +155,8 @@ Machine MessageCommunicator::gather_machine(ConstTensorView send, TensorView rec
   std::vector<std::int64_t> bytes(parts.size());
   std::transform(parts.begin(), parts.end(), bytes.begin(),
                  [](const Extent& part) { return part.bytes; });
-  return make_machine<SmallGather>(
-      *endpoint_, tag, send.data(), bytes, [recv, parts](std::span<const void* const> blocks) {
+  return make_task<SmallGather>(
+      *transport_, tag, send.data(), bytes, [recv, parts](std::span<const void* const> blocks) {
         for (std::size_t source = 0; source < parts.size(); ++source) {
           copy_bytes(at(recv.data(), parts[source].begin), blocks[source], parts[source].bytes);
         }
@@ -204,7 +203,7 @@ Work MessageCommunicator::reduce_scatter(ConstTensorView send, TensorView recv,
     });
   }
   return launch(call, facts, [this, plan = std::move(plan)](int tag) {
-    return make_machine<ChunkedReduction>(*endpoint_, tag, plan);
+    return make_task<ChunkedReduction>(*transport_, tag, plan);
   });
 }
 
@@ -222,7 +221,7 @@ Work MessageCommunicator::broadcast(TensorView data, int root, device::StreamRef
     });
   }
   return launch(call, facts, [this, data, root](int tag) {
-    return tree_broadcast(*endpoint_, tag, data.data(), bytes_of(data), root);
+    return tree_broadcast(*transport_, tag, data.data(), bytes_of(data), root);
   });
 }
 
@@ -235,7 +234,7 @@ Work MessageCommunicator::all_to_all(ConstTensorView send,
                 {Operation::all_to_all, std::max(bytes_of(send), bytes_of(recv)), -1, where},
                 [this, send, recv, to = extents_of(send_counts, send.dtype()),
                  from = extents_of(recv_counts, recv.dtype())](int tag) {
-                  return personal_exchange(*endpoint_, tag, send.data(), to, recv.data(), from);
+                  return personal_exchange(*transport_, tag, send.data(), to, recv.data(), from);
                 });
 }
 
@@ -243,7 +242,7 @@ Work MessageCommunicator::send(ConstTensorView data, int peer, int tag,
                                device::StreamRef /*stream*/, std::source_location where) {
   expect_message(*this, peer);
   FOURFOLD_EXPECT(tag >= 0 && tag < user_tags());
-  auto batch = endpoint_->batch();
+  auto batch = transport_->batch();
   batch->send(data.data(), data.bytes(), peer, tag);
   return launch_message(fmt::format("send(to {}, tag {}, {} bytes)", peer, tag, data.bytes()),
                         {Operation::send, bytes_of(data), peer, where}, std::move(batch));
@@ -253,7 +252,7 @@ Work MessageCommunicator::recv(TensorView data, int peer, int tag, device::Strea
                                std::source_location where) {
   expect_message(*this, peer);
   FOURFOLD_EXPECT(tag >= 0 && tag < user_tags());
-  auto batch = endpoint_->batch();
+  auto batch = transport_->batch();
   batch->recv(data.data(), data.bytes(), peer, tag);
   return launch_message(fmt::format("recv(from {}, tag {}, {} bytes)", peer, tag, data.bytes()),
                         {Operation::recv, bytes_of(data), peer, where}, std::move(batch));
@@ -266,8 +265,8 @@ void MessageCommunicator::barrier(std::source_location where) {
                               [this](std::uint64_t turn) { return shared_barrier(*window_, turn); })
               : launch("barrier()", facts, [this](int tag) {
                   const std::vector<std::int64_t> nothing(size(), 0);
-                  return make_machine<SmallGather>(*endpoint_, tag, nullptr, nothing,
-                                                   [](std::span<const void* const> /*blocks*/) {});
+                  return make_task<SmallGather>(*transport_, tag, nullptr, nothing,
+                                                [](std::span<const void* const> /*blocks*/) {});
                 });
   work.wait({});
 }
@@ -284,7 +283,7 @@ std::unique_ptr<Communicator> MessageCommunicator::subgroup(std::span<const int>
   for (const int member : members) {
     world_ranks.push_back(world_ranks_[member]);
   }
-  return std::make_unique<MessageCommunicator>(endpoint_->subgroup(members, name), name,
+  return std::make_unique<MessageCommunicator>(transport_->subgroup(members, name), name,
                                                std::move(world_ranks), wanted_);
 }
 

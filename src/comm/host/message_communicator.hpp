@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "endpoint.hpp"
 #include "reduction.hpp"
 #include "shared_window.hpp"
+#include "transport.hpp"
 
 #include <fourfold/base/tensor_view.hpp>
 #include <fourfold/comm/communicator.hpp>
@@ -23,15 +23,15 @@ namespace fourfold::comm {
 /// The Communicator of every transport that passes messages (threads, mpi), and may share memory.
 class MessageCommunicator : public Communicator {
  public:
-  /// Collective over the endpoint's group; blocks.
+  /// Collective over the transport's group; blocks.
   /// @param world_ranks  of its ranks, for the flight recorder
-  MessageCommunicator(std::unique_ptr<Endpoint> endpoint, std::string name,
+  MessageCommunicator(std::unique_ptr<Transport> transport, std::string name,
                       std::vector<int> world_ranks, Algorithm wanted = Algorithm::automatic);
 
-  int rank() const noexcept override { return endpoint_->rank(); }
-  int size() const noexcept override { return endpoint_->size(); }
+  int rank() const noexcept override { return transport_->rank(); }
+  int size() const noexcept override { return transport_->size(); }
   const std::string& name() const noexcept override { return name_; }
-  FlightRecorder* flight_recorder() noexcept override { return &endpoint_->progress().recorder(); }
+  FlightRecorder* flight_recorder() noexcept override { return &transport_->progress().recorder(); }
   void use(Algorithm algorithm) override { choose(algorithm); }
   Algorithm algorithm() const noexcept override;
 
@@ -57,23 +57,24 @@ class MessageCommunicator : public Communicator {
 
  private:
   void choose(Algorithm algorithm);
-  /// Starts the machine that `start` makes for the tag it is given.
-  Work launch(const std::string& call, const Call& facts, std::function<Machine(int tag)> start);
+  /// Starts the task that `start` makes for the tag it is given.
+  Work launch(const std::string& call, const Call& facts,
+              std::function<CollectiveTask(int tag)> start);
   /// Starts the operation that `start` makes for its turn on the window.
   Work launch_shared(const std::string& call, const Call& facts,
-                     std::function<Machine(std::uint64_t turn)> start);
+                     std::function<CollectiveTask(std::uint64_t turn)> start);
   Work launch_message(const std::string& call, const Call& facts,
                       std::unique_ptr<TransferBatch> batch);
-  Machine reduction_machine(TensorView data, ReduceOp op, int tag);
-  Machine gather_machine(ConstTensorView send, TensorView recv,
-                         std::span<const std::int64_t> counts, int tag);
+  CollectiveTask reduction_task(TensorView data, ReduceOp op, int tag);
+  CollectiveTask gather_machine(ConstTensorView send, TensorView recv,
+                                std::span<const std::int64_t> counts, int tag);
   Order order() const noexcept {
     return algorithm() == Algorithm::tree ? Order::pairs : Order::ranks;
   }
   std::string described(const std::string& call) const;
-  int user_tags() const noexcept { return endpoint_->tags() / 2; }
+  int user_tags() const noexcept { return transport_->tags() / 2; }
 
-  std::unique_ptr<Endpoint> endpoint_;
+  std::unique_ptr<Transport> transport_;
   std::string name_;
   std::vector<int> world_ranks_;
   std::size_t group_;  ///< of the flight recorder

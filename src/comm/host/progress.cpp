@@ -39,8 +39,8 @@ ScratchPool::Lease ScratchPool::take(std::size_t bytes) {
 /// An operation that is not finished and the Work that somebody holds for it.
 class Progress::Pending : public Work::Operation {
  public:
-  Pending(Progress& progress, Machine machine, std::string what, std::uint64_t number)
-      : progress_(progress), machine_(std::move(machine)), what_(std::move(what)), number_(number) {
+  Pending(Progress& progress, CollectiveTask task, std::string what, std::uint64_t number)
+      : progress_(progress), task_(std::move(task)), what_(std::move(what)), number_(number) {
     progress_.pending_.push_back(this);
   }
   ~Pending() override { std::erase(progress_.pending_, this); }
@@ -48,7 +48,7 @@ class Progress::Pending : public Work::Operation {
   void wait(device::StreamRef /*stream*/) override {
     if (!finished_) {
       progress_.recorder_.wait_for(number_);
-      progress_.run(machine_, what_);
+      progress_.run(task_, what_);
       progress_.recorder_.wait_over();
       finish();
     }
@@ -60,11 +60,11 @@ class Progress::Pending : public Work::Operation {
   }
 
   void advance() {
-    if (!finished_ && machine_()) {
+    if (!finished_ && task_()) {
       finish();
     }
   }
-  const Machine* machine() const noexcept { return &machine_; }
+  const CollectiveTask* task() const noexcept { return &task_; }
 
  private:
   void finish() {
@@ -73,18 +73,18 @@ class Progress::Pending : public Work::Operation {
   }
 
   Progress& progress_;
-  Machine machine_;
+  CollectiveTask task_;
   std::string what_;
   std::uint64_t number_;  ///< of the flight recorder
   bool finished_ = false;
 };
 
-Work Progress::launch(Machine machine, std::string what, std::uint64_t number) {
+Work Progress::launch(CollectiveTask task, std::string what, std::uint64_t number) {
   if (failure_) {
     std::rethrow_exception(failure_);
   }
   try {
-    if (machine()) {
+    if (task()) {
       recorder_.leave(number);
       return {};
     }
@@ -92,15 +92,15 @@ Work Progress::launch(Machine machine, std::string what, std::uint64_t number) {
     failure_ = std::current_exception();
     throw;
   }
-  return Work(std::make_unique<Pending>(*this, std::move(machine), std::move(what), number));
+  return Work(std::make_unique<Pending>(*this, std::move(task), std::move(what), number));
 }
 
-void Progress::run(const Machine& machine, const std::string& what) {
+void Progress::run(const CollectiveTask& task, const std::string& what) {
   for (;;) {
     const std::uint64_t seen = changes();
-    advance_others(&machine);
+    advance_others(&task);
     try {
-      if (machine()) {
+      if (task()) {
         return;
       }
       pause(seen, what);
@@ -111,13 +111,13 @@ void Progress::run(const Machine& machine, const std::string& what) {
   }
 }
 
-void Progress::advance_others(const Machine* except) {
+void Progress::advance_others(const CollectiveTask* except) {
   if (failure_) {
     std::rethrow_exception(failure_);
   }
   try {
     for (Pending* operation : pending_) {
-      if (operation->machine() != except) {
+      if (operation->task() != except) {
         operation->advance();
       }
     }

@@ -21,11 +21,11 @@ namespace fourfold::comm {
 
 /// An operation as a state machine over messages: does what can be done without waiting, and
 /// returns whether the operation is finished.
-using Machine = std::function<bool()>;
+using CollectiveTask = std::function<bool()>;
 
 /// One whose state is a T: `bool T::advance()`.
 template <class T, class... Arguments>
-Machine make_machine(Arguments&&... arguments) {
+CollectiveTask make_task(Arguments&&... arguments) {
   return [state = std::make_shared<T>(std::forward<Arguments>(arguments)...)] {
     return state->advance();
   };
@@ -64,10 +64,10 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// Starts `machine`; `what` names it in errors, `number` is its call in the flight recorder.
-  Work launch(Machine machine, std::string what, std::uint64_t number);
-  /// Advances every operation in flight until `machine` is finished.
-  void run(const Machine& machine, const std::string& what);
+  /// Starts `task`; `what` names it in errors, `number` is its call in the flight recorder.
+  Work launch(CollectiveTask task, std::string what, std::uint64_t number);
+  /// Advances every operation in flight until `task` is finished.
+  void run(const CollectiveTask& task, const std::string& what);
   ScratchPool& scratch() noexcept { return scratch_; }
   FlightRecorder& recorder() noexcept { return recorder_; }
 
@@ -80,7 +80,7 @@ class Progress {
 
  private:
   class Pending;
-  void advance_others(const Machine* except);
+  void advance_others(const CollectiveTask* except);
 
   std::vector<Pending*> pending_;
   std::exception_ptr failure_;  ///< of the first operation that failed; ends all later ones

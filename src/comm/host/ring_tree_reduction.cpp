@@ -49,9 +49,9 @@ Route tree_route(int rank, int ranks) {
   return route;
 }
 
-RingTreeReduction::RingTreeReduction(Endpoint& endpoint, int tag, Route route, TensorView data,
+RingTreeReduction::RingTreeReduction(Transport& transport, int tag, Route route, TensorView data,
                                      ReduceOp op)
-    : endpoint_(endpoint), tag_(tag), route_(std::move(route)), data_(data), op_(op) {
+    : transport_(transport), tag_(tag), route_(std::move(route)), data_(data), op_(op) {
   const std::int64_t element_bytes = size_in_bytes(data.dtype());
   chunk_elements_ = bytes_in_flight / route_.chunks_in_flight / element_bytes;
   chunks_ = (data.elements() + chunk_elements_ - 1) / chunk_elements_;
@@ -59,11 +59,11 @@ RingTreeReduction::RingTreeReduction(Endpoint& endpoint, int tag, Route route, T
   const std::size_t partial_bytes =
       std::min(chunk_elements_, data.elements()) * size_in_bytes(accumulator_of(data.dtype()));
   for (Slot& each : slots_) {
-    each.up = endpoint.batch();
-    each.down = endpoint.batch();
-    each.partial = endpoint.progress().scratch().take(partial_bytes);
+    each.up = transport.batch();
+    each.down = transport.batch();
+    each.partial = transport.progress().scratch().take(partial_bytes);
     for (std::size_t source = 0; source < route_.sources.size(); ++source) {
-      each.incoming.push_back(endpoint.progress().scratch().take(partial_bytes));
+      each.incoming.push_back(transport.progress().scratch().take(partial_bytes));
     }
   }
 }
@@ -103,7 +103,7 @@ bool RingTreeReduction::add_up() {
     join_partials(data_.dtype(), op_, left, right, partial, elements);
   }
   if (route_.target < 0) {
-    end_partial(data_.dtype(), op_, endpoint_.size(), partial, data_of(added_), elements);
+    end_partial(data_.dtype(), op_, transport_.size(), partial, data_of(added_), elements);
   } else {
     chunk.up->send(partial, elements * size_in_bytes(accumulator_of(data_.dtype())), route_.target,
                    tag_);
@@ -159,12 +159,12 @@ bool RingTreeReduction::advance() {
   return retired_ == chunks_;
 }
 
-Machine ring_gather(Endpoint& endpoint, int tag, const void* own, void* recv,
-                    std::vector<Extent> parts) {
-  const int ranks = endpoint.size();
-  const int rank = endpoint.rank();
+CollectiveTask ring_gather(Transport& transport, int tag, const void* own, void* recv,
+                           std::vector<Extent> parts) {
+  const int ranks = transport.size();
+  const int rank = transport.rank();
   copy_bytes(at(recv, parts[rank].begin), own, parts[rank].bytes);
-  const std::shared_ptr<TransferBatch> batch = endpoint.batch();
+  const std::shared_ptr<TransferBatch> batch = transport.batch();
   return [=, parts = std::move(parts), round = 0]() mutable {
     while (batch->done()) {
       if (round == ranks - 1) {

@@ -31,7 +31,7 @@ Route tree_route(int rank, int ranks);
 /// all_reduce along a route, chunk by chunk. Partial sums of bf16 and f16 travel as f32.
 class RingTreeReduction {
  public:
-  RingTreeReduction(Endpoint& endpoint, int tag, Route route, TensorView data, ReduceOp op);
+  RingTreeReduction(Transport& transport, int tag, Route route, TensorView data, ReduceOp op);
   bool advance();
 
  private:
@@ -52,7 +52,7 @@ class RingTreeReduction {
   bool forward_result();
   bool retire();
 
-  Endpoint& endpoint_;
+  Transport& transport_;
   int tag_;
   Route route_;
   TensorView data_;
@@ -69,7 +69,7 @@ class RingTreeReduction {
 };
 
 /// Every rank's part round the ring, one rank further in each round.
-Machine ring_gather(Endpoint& endpoint, int tag, const void* own, void* recv,
-                    std::vector<Extent> parts);
+CollectiveTask ring_gather(Transport& transport, int tag, const void* own, void* recv,
+                           std::vector<Extent> parts);
 
 }  // namespace fourfold::comm

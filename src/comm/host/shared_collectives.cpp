@@ -75,7 +75,8 @@ struct SharedReduction {
 };
 
 /// Every rank puts all it has and adds up all of it.
-Machine all_reduce_whole(SharedWindow& window, std::uint64_t turn, TensorView data, ReduceOp op) {
+CollectiveTask all_reduce_whole(SharedWindow& window, std::uint64_t turn, TensorView data,
+                                ReduceOp op) {
   const std::int64_t element_bytes = size_in_bytes(data.dtype());
   // Of whole elements.
   const std::int64_t piece_bytes =
@@ -103,7 +104,8 @@ Machine all_reduce_whole(SharedWindow& window, std::uint64_t turn, TensorView da
 
 }  // namespace
 
-Machine shared_all_reduce(SharedWindow& window, std::uint64_t turn, TensorView data, ReduceOp op) {
+CollectiveTask shared_all_reduce(SharedWindow& window, std::uint64_t turn, TensorView data,
+                                 ReduceOp op) {
   if (bytes_of(data) <= whole_bytes) {
     return all_reduce_whole(window, turn, data, op);
   }
@@ -121,8 +123,8 @@ Machine shared_all_reduce(SharedWindow& window, std::uint64_t turn, TensorView d
        .finish = [exchange](std::int64_t step) { exchange.take_results(step); }});
 }
 
-Machine shared_reduce_scatter(SharedWindow& window, std::uint64_t turn,
-                              ChunkedReduction::Plan plan) {
+CollectiveTask shared_reduce_scatter(SharedWindow& window, std::uint64_t turn,
+                                     ChunkedReduction::Plan plan) {
   const SharedReduction exchange(window, std::move(plan));
   return in_turn(window, turn,
                  {.steps = exchange.steps(),
@@ -131,8 +133,8 @@ Machine shared_reduce_scatter(SharedWindow& window, std::uint64_t turn,
                   .finish = {}});
 }
 
-Machine shared_gather(SharedWindow& window, std::uint64_t turn, const void* own, void* recv,
-                      std::vector<Extent> parts) {
+CollectiveTask shared_gather(SharedWindow& window, std::uint64_t turn, const void* own, void* recv,
+                             std::vector<Extent> parts) {
   const std::int64_t piece_bytes = SharedWindow::area_bytes(window.ranks());
   SharedWindow* const shared = &window;
   const Extent mine = parts[window.rank()];
@@ -154,7 +156,7 @@ Machine shared_gather(SharedWindow& window, std::uint64_t turn, const void* own,
   return in_turn(window, turn, std::move(plan));
 }
 
-Machine shared_barrier(SharedWindow& window, std::uint64_t turn) {
+CollectiveTask shared_barrier(SharedWindow& window, std::uint64_t turn) {
   return in_turn(
       window, turn,
       {.steps = 1, .put = [](std::int64_t) {}, .use = [](std::int64_t) {}, .finish = {}});

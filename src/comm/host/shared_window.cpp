@@ -71,10 +71,10 @@ void SharedWindow::end_turn(std::int64_t steps) noexcept {
   ++turn_;
 }
 
-std::unique_ptr<SharedWindow> open_window(Endpoint& endpoint, Communicator& messages) {
-  const int ranks = endpoint.size();
+std::unique_ptr<SharedWindow> open_window(Transport& transport, Communicator& messages) {
+  const int ranks = transport.size();
   // Equal on all if the largest is the smallest.
-  const std::int64_t domain = endpoint.memory_domain();
+  const std::int64_t domain = transport.memory_domain();
   std::int64_t ends[2] = {domain, ~domain};
   messages.all_reduce({ends, {2}}, ReduceOp::max, {}).wait({});
   if (ends[0] != ~ends[1]) {
@@ -83,22 +83,22 @@ std::unique_ptr<SharedWindow> open_window(Endpoint& endpoint, Communicator& mess
   const std::size_t bytes = SharedWindow::memory_bytes(ranks);
   MemoryOffer offer;
   std::unique_ptr<SharedMemory> memory;
-  if (endpoint.rank() == 0) {
-    memory = endpoint.make_memory(bytes, offer);
+  if (transport.rank() == 0) {
+    memory = transport.make_memory(bytes, offer);
   }
   messages.broadcast({&offer, DType::u8, {sizeof(offer)}}, 0, {}).wait({});
-  if (endpoint.rank() != 0) {
-    memory = endpoint.find_memory(bytes, offer);
+  if (transport.rank() != 0) {
+    memory = transport.find_memory(bytes, offer);
   }
   const std::int64_t found = memory != nullptr;
   if (all_reduce_scalar(messages, found, ReduceOp::min) == 0) {
     return nullptr;
   }
   memory->close_offer();
-  return std::make_unique<SharedWindow>(std::move(memory), endpoint.rank(), ranks);
+  return std::make_unique<SharedWindow>(std::move(memory), transport.rank(), ranks);
 }
 
-Machine in_turn(SharedWindow& window, std::uint64_t turn, SharedSteps plan) {
+CollectiveTask in_turn(SharedWindow& window, std::uint64_t turn, SharedSteps plan) {
   using enum SharedWindow::Stage;
   // Steps that this rank has put, used and finished.
   return [&window, turn, plan = std::move(plan), has_put = std::int64_t{0},

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "collectives.hpp"
-#include "endpoint.hpp"
+#include "transport.hpp"
 
 #include <fourfold/comm/communicator.hpp>
 
@@ -70,10 +70,10 @@ class SharedWindow {
   std::int64_t first_step_ = 0;  ///< of the operation whose turn it is
 };
 
-/// A window for the ranks of `endpoint`; nullptr on all of them if they do not see each other's
+/// A window for the ranks of `transport`; nullptr on all of them if they do not see each other's
 /// memory. Collective, blocks.
 /// @param messages  on the same ranks
-std::unique_ptr<SharedWindow> open_window(Endpoint& endpoint, Communicator& messages);
+std::unique_ptr<SharedWindow> open_window(Transport& transport, Communicator& messages);
 
 /// An operation on a window: what a rank does in each step.
 struct SharedSteps {
@@ -83,23 +83,24 @@ struct SharedSteps {
   /// When all have used; empty if there is nothing to do.
   std::function<void(std::int64_t step)> finish;
 };
-Machine in_turn(SharedWindow& window, std::uint64_t turn, SharedSteps plan);
+CollectiveTask in_turn(SharedWindow& window, std::uint64_t turn, SharedSteps plan);
 
 // The collectives as steps on a window of shared memory. All arithmetic is reduce(), in the order
 // of ranks, so the bits are those of messages.
 
 /// In place.
-Machine shared_all_reduce(SharedWindow& window, std::uint64_t turn, TensorView data, ReduceOp op);
+CollectiveTask shared_all_reduce(SharedWindow& window, std::uint64_t turn, TensorView data,
+                                 ReduceOp op);
 
 /// `plan.result` gets this rank's part; plan.gather is not looked at.
-Machine shared_reduce_scatter(SharedWindow& window, std::uint64_t turn,
-                              ChunkedReduction::Plan plan);
+CollectiveTask shared_reduce_scatter(SharedWindow& window, std::uint64_t turn,
+                                     ChunkedReduction::Plan plan);
 
 /// Every rank's part goes to its place in everyone's `recv`; `own` may be at its place already.
-Machine shared_gather(SharedWindow& window, std::uint64_t turn, const void* own, void* recv,
-                      std::vector<Extent> parts);
+CollectiveTask shared_gather(SharedWindow& window, std::uint64_t turn, const void* own, void* recv,
+                             std::vector<Extent> parts);
 
 /// Nobody goes on before all are here.
-Machine shared_barrier(SharedWindow& window, std::uint64_t turn);
+CollectiveTask shared_barrier(SharedWindow& window, std::uint64_t turn);
 
 }  // namespace fourfold::comm

@@ -3,8 +3,8 @@
 #include "communicator/argument_checks.hpp"
 #include "devices/device_world.hpp"
 #include "finish.mpi.hpp"
-#include "host/endpoint.mpi.hpp"
 #include "host/message_communicator.hpp"
+#include "host/transport.mpi.hpp"
 #include "watchdog/launch.hpp"
 
 #include <fourfold/base/cores.hpp>
@@ -134,7 +134,7 @@ MpiRuntime::MpiRuntime(int* argc, char*** argv) : impl_(std::make_unique<Impl>()
   // costs nothing on a core that nobody else wants.
   impl_->progress = std::make_unique<MpiProgress>(ranks_on_host() > cores_allowed());
   impl_->world = std::make_unique<MessageCommunicator>(
-      MpiEndpoint::duplicate(MPI_COMM_WORLD, *impl_->progress), "world", all_ranks(size));
+      MpiTransport::duplicate(MPI_COMM_WORLD, *impl_->progress), "world", all_ranks(size));
 }
 
 MpiRuntime::~MpiRuntime() {

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "communicator/argument_checks.hpp"
 #include "devices/device_world.hpp"
-#include "host/endpoint.threads.hpp"
 #include "host/message_communicator.hpp"
+#include "host/transport.threads.hpp"
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/log.hpp>
@@ -36,7 +36,7 @@ void run_threads(int ranks, bool on_device, const std::function<void(Communicato
     };
     try {
       std::unique_ptr<Communicator> communicator = std::make_unique<MessageCommunicator>(
-          std::make_unique<ThreadEndpoint>(world, world.progress(rank), channel, rank), "world",
+          std::make_unique<ThreadTransport>(world, world.progress(rank), channel, rank), "world",
           all_ranks(ranks));
       if (on_device) {
         communicator = join_on_device(meeting, std::move(communicator));

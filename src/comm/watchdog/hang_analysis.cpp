@@ -50,7 +50,7 @@ std::vector<int> waited_for(const WorldState& world, int rank, const ToldCall& c
   return missing;
 }
 
-/// Machines of which no rank is left, of several.
+/// CollectiveTasks of which no rank is left, of several.
 std::set<std::string> ended_hosts(const WorldState& world) {
   std::map<std::string, std::pair<int, int>> hosts;  // ranks, those that are away
   for (const RankState& state : world.ranks) {

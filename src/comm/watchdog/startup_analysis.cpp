@@ -118,12 +118,13 @@ std::string reason_of_all(const StartState& start) {
              ? format_message(
                    "MPI_Init has not come back within {:g} s (what runs beside this process, "
                    "the launcher does not tell); look for a process that stands still before it, "
-                   "or raise watch.start_s if this start is only slow",
+                   "or raise watchdog.start_s if this start is only slow",
                    start.limit_s)
              : format_message(
                    "all {} ranks have come to MPI_Init, and it has not come back within {:g} s "
                    "(ranks that cannot reach each other over the network?)\n  let `fourfold "
-                   "doctor` look at the nodes, or raise watch.start_s if this start is only slow",
+                   "doctor` look at the nodes, or raise watchdog.start_s if this start is only "
+                   "slow",
                    start.ranks, start.limit_s);
 }
 
@@ -148,7 +149,7 @@ std::string reason_of(const HangDiagnosis& verdict, const StartState& start) {
                                  verdict.waiting.size() == 1 ? "s" : ""));
   lines.emplace_back(
       "look at what has not come (a process that is stopped, a file system that does not answer on "
-      "that node?), or raise watch.start_s if this start is only slow");
+      "that node?), or raise watchdog.start_s if this start is only slow");
   return format_message("{}", fmt::join(lines, "\n  "));
 }
 

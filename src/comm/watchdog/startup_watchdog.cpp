@@ -196,7 +196,7 @@ void StartupWatchdog::Impl::diagnose_alone(const std::string& why) {
     verdict.reason = fmt::format(
         "MPI_Init has not come back to rank {} within {:g} s (who is missing is not "
         "known: {}); look for a process that stands still before it, or raise "
-        "watch.start_s if this start is only slow",
+        "watchdog.start_s if this start is only slow",
         launch.rank, options.limit_s, why);
   }
   if (lives_for(std::min(launch.rank, 20)) && claim()) {

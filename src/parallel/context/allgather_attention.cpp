@@ -141,7 +141,7 @@ void AllgatherAttention::attention(const AttentionShape& shape, ConstHeads q, Co
                    .v = read_only(all.v),
                    .out = from_token(out, first),
                    .lse_BNT = lse_BNT + chunk_rows(shape, chunk)},
-                  product_observer(), stream);
+                  matmul_observer(), stream);
   }
 }
 
@@ -171,7 +171,7 @@ void AllgatherAttention::attention_backward(const AttentionShape& shape, ConstHe
                                          .dk = gradients.k,
                                          .dv = gradients.v,
                                          .write_dkv = Write::accumulate},
-                                        product_observer(), stream);
+                                        matmul_observer(), stream);
   }
   const KeyValues mine = sum(shape, gradients, stream);
   const kernels::HeadRows rows{shape.batch, shape.key_tokens, kv_features_};

@@ -189,7 +189,7 @@ void RingAttention::attention(const AttentionShape& shape, ConstHeads q, ConstHe
                      .out = from_token(sum, query),
                      .lse_BNT = lse_BNT + chunk_rows(shape, product.query_chunk),
                      .merges = hop > 0},
-                    product_observer(), stream);
+                    matmul_observer(), stream);
       keys_.look();
     }
     if (travels) {
@@ -225,7 +225,7 @@ void RingAttention::differentiate(Queries& queries, int key_rank, ConstHeads k, 
                                          .dk = from_token(target.k, key),
                                          .dv = from_token(target.v, key),
                                          .write_dkv = Write::accumulate},
-                                        product_observer(), stream);
+                                        matmul_observer(), stream);
     has_dq = true;
     keys_.look();
     sums_.look();

@@ -265,7 +265,7 @@ void UlyssesAttention::attention(const AttentionShape& shape, ConstHeads q, Cons
                  .v = read_only(operands[2].dealt),
                  .out = result[0].dealt,
                  .lse_BNT = lse_BNT},
-                product_observer(), stream);
+                matmul_observer(), stream);
   collect(result, attended, shape, stream);
 }
 
@@ -317,7 +317,7 @@ void UlyssesAttention::attention_backward(const AttentionShape& shape, ConstHead
                                        .dq = query_result[0].dealt,
                                        .dk = key_results[0].dealt,
                                        .dv = key_results[1].dealt},
-                                      product_observer(), stream);
+                                      matmul_observer(), stream);
   collect(std::span<const Result>(query_result), of_queries, shape, stream);
   collect(std::span<const Result>(key_results), of_keys, shape, stream);
 }

@@ -31,8 +31,8 @@ class CompressedReduction : public GradientReduction {
                       const CopiesOf& copies_of, ErrorFeedback& errors, device::Arena& arena);
 
   void begin_step(device::StreamRef stream) override { plan_.parameters->zero_gradients(stream); }
-  void needed(model::Part /*part*/, device::StreamRef /*stream*/) override {}
-  void ready(model::Part part, model::Gradients state, device::StreamRef stream) override;
+  void needed(model::WeightGroup /*part*/, device::StreamRef /*stream*/) override {}
+  void ready(model::WeightGroup part, model::Gradients state, device::StreamRef stream) override;
   void finish(device::StreamRef stream) override;
   void wait(std::size_t segment, device::StreamRef stream) override;
   void finish_step(bool applied) override;
@@ -200,7 +200,7 @@ void CompressedReduction::share_wire_memory(device::Arena& arena) {
   }
 }
 
-void CompressedReduction::ready(model::Part part, model::Gradients state,
+void CompressedReduction::ready(model::WeightGroup part, model::Gradients state,
                                 device::StreamRef stream) {
   if (state == model::Gradients::complete) {
     order_.add(part.unit);

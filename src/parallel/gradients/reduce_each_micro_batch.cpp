@@ -13,16 +13,16 @@ namespace fourfold::parallel {
 namespace {
 
 using model::FlatMemory;
-using model::Part;
 using model::Segment;
+using model::WeightGroup;
 
 class MicroBatchReduction : public GradientReduction {
  public:
   MicroBatchReduction(const ReductionPlan& plan, device::Arena& arena);
 
   void begin_step(device::StreamRef stream) override;
-  void needed(Part part, device::StreamRef stream) override;
-  void ready(Part part, model::Gradients state, device::StreamRef stream) override;
+  void needed(WeightGroup part, device::StreamRef stream) override;
+  void ready(WeightGroup part, model::Gradients state, device::StreamRef stream) override;
   void finish(device::StreamRef stream) override;
   void wait(std::size_t segment, device::StreamRef stream) override;
 
@@ -35,15 +35,15 @@ class MicroBatchReduction : public GradientReduction {
   };
   /// A buffer that parts take turns with.
   struct Buffer {
-    Part part = Segment::every_unit;  ///< that has it
-    bool written = false;             ///< since its gradients were last given away
+    WeightGroup part = Segment::every_unit;  ///< that has it
+    bool written = false;                    ///< since its gradients were last given away
     std::vector<Leaving> leaving;
     TensorView arriving;  ///< parts of the sums, one segment after the other
   };
-  Buffer& buffer_of(Part part) {
+  Buffer& buffer_of(WeightGroup part) {
     return buffers_[plan_.parameters->gradient_memory().buffer_of(part)];
   }
-  bool has_matrices(Part part) const {
+  bool has_matrices(WeightGroup part) const {
     return plan_.parameters->gradient_memory().buffer_of(part) != FlatMemory::own_memory;
   }
   bool sharded() const noexcept { return plan_.layout->ranks() > 1; }
@@ -103,7 +103,7 @@ void MicroBatchReduction::begin_step(device::StreamRef stream) {
   }
 }
 
-void MicroBatchReduction::needed(Part part, device::StreamRef stream) {
+void MicroBatchReduction::needed(WeightGroup part, device::StreamRef stream) {
   if (!has_matrices(part)) {
     return;
   }
@@ -116,7 +116,8 @@ void MicroBatchReduction::needed(Part part, device::StreamRef stream) {
   buffer.written = true;
 }
 
-void MicroBatchReduction::ready(Part part, model::Gradients state, device::StreamRef stream) {
+void MicroBatchReduction::ready(WeightGroup part, model::Gradients state,
+                                device::StreamRef stream) {
   if (has_matrices(part)) {
     Buffer& buffer = buffer_of(part);
     const bool added = buffer.part == part && buffer.written;

@@ -16,8 +16,8 @@ class StepReduction : public GradientReduction {
   explicit StepReduction(const ReductionPlan& plan);
 
   void begin_step(device::StreamRef stream) override { plan_.parameters->zero_gradients(stream); }
-  void needed(model::Part /*part*/, device::StreamRef /*stream*/) override {}
-  void ready(model::Part part, model::Gradients state, device::StreamRef stream) override;
+  void needed(model::WeightGroup /*part*/, device::StreamRef /*stream*/) override {}
+  void ready(model::WeightGroup part, model::Gradients state, device::StreamRef stream) override;
   void finish(device::StreamRef stream) override;
   void wait(std::size_t segment, device::StreamRef stream) override;
   std::int64_t sent_bytes() const override;
@@ -77,7 +77,8 @@ void StepReduction::append(std::size_t segment, Range range, std::size_t ready_a
   });
 }
 
-void StepReduction::ready(model::Part part, model::Gradients state, device::StreamRef stream) {
+void StepReduction::ready(model::WeightGroup part, model::Gradients state,
+                          device::StreamRef stream) {
   if (state == model::Gradients::complete) {
     order_.add(part.unit);
     start(order_.complete(), stream);

@@ -75,7 +75,7 @@ void ReplicaSums::sum(device::StreamRef stream, const Belongs& belongs) {
   }
 }
 
-void ReplicaSums::sum_matrices(model::Part part, device::StreamRef stream) {
+void ReplicaSums::sum_matrices(model::WeightGroup part, device::StreamRef stream) {
   sum(stream, [&](const Addend& addend) { return addend.matrix && addend.part == part; });
 }
 

@@ -67,7 +67,7 @@ Pipeline::Pipeline(const model::Architecture& config, const schedule::StageLayou
   pp.expect_messages(routes_of(*schedule_));
   options.backward = schedule_->splits_backward() ? model::StageOptions::Backward::split
                                                   : model::StageOptions::Backward::fused;
-  for (const model::Units& units : layout.chunks_of(pp.rank())) {
+  for (const model::UnitRange& units : layout.chunks_of(pp.rank())) {
     options.slots = schedule_->slots(pp.rank(), static_cast<int>(stages_.size()));
     stages_.emplace_back(config, units, parameters, hooks, arena, options, host);
   }

@@ -12,16 +12,16 @@ bool is_whole(const ZeroOptions& zero) {
   return zero.shard_ranks == 1 && !zero.reduce_each_micro_batch && !zero.offloads_state;
 }
 
-model::MatrixMemory in_turn_if(bool in_turn) {
-  return in_turn ? model::MatrixMemory::in_turn : model::MatrixMemory::whole;
+model::MatrixMemory double_buffered_if(bool double_buffered) {
+  return double_buffered ? model::MatrixMemory::double_buffered : model::MatrixMemory::whole;
 }
 
 }  // namespace
 
 model::ParameterMemory parameter_memory(const ZeroOptions& zero,
                                         const model::Architecture& config) {
-  return {.weights = in_turn_if(zero.gather_in_turn),
-          .gradients = in_turn_if(zero.reduce_each_micro_batch),
+  return {.weights = double_buffered_if(zero.gather_each_unit),
+          .gradients = double_buffered_if(zero.reduce_each_micro_batch),
           .masters = is_whole(zero),
           .blocks = {1, model::all_units(config).end - 1},
           .tiles = zero.tiles};
@@ -46,7 +46,7 @@ ParameterShard make_share(const model::Parameters& parameters, const ShardLayout
           layout,
           index % zero.shard_ranks,
           {.gradients = zero.reduce_each_micro_batch,
-           .weights = zero.gather_in_turn,
+           .weights = zero.gather_each_unit,
            .masters = zero.offloads_state ? &state : nullptr,
            .state_alignment_elements = zero.offloads_state ? offloaded_alignment_elements : 16},
           arena};

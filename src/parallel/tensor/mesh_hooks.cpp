@@ -16,7 +16,7 @@ void MeshHooks::record_into(CollectiveRecorder* recorder) noexcept {
   cp_.record_into(recorder);
 }
 
-void MeshHooks::show_products_to(model::ProductObserver* observer) {
+void MeshHooks::show_products_to(model::MatmulObserver* observer) {
   ParallelHooks::show_products_to(observer);
   if (context_) {
     context_->show_products_to(observer);
@@ -36,8 +36,8 @@ ConstTensorView MeshHooks::gather_rows(ConstTensorView x_RD, std::int64_t rows,
   return tensor_.gather_rows(x_RD, rows, stream);
 }
 
-void MeshHooks::gather_ahead(ConstTensorView x_RD, std::int64_t rows, device::StreamRef stream) {
-  tensor_.gather_ahead(x_RD, rows, stream);
+void MeshHooks::prefetch_rows(ConstTensorView x_RD, std::int64_t rows, device::StreamRef stream) {
+  tensor_.prefetch_rows(x_RD, rows, stream);
 }
 
 void MeshHooks::reduce_rows(TensorView partial_TD, TensorView y_RD, device::StreamRef stream) {

@@ -64,8 +64,8 @@ ConstTensorView TensorParallel::gather_rows(ConstTensorView x_RD, std::int64_t r
   return gathered_TD_.rows(0, rows);
 }
 
-void TensorParallel::gather_ahead(ConstTensorView x_RD, std::int64_t rows,
-                                  device::StreamRef stream) {
+void TensorParallel::prefetch_rows(ConstTensorView x_RD, std::int64_t rows,
+                                   device::StreamRef stream) {
   if (!cuts_rows()) {
     return;
   }

@@ -116,7 +116,7 @@ TrainingHooks::TrainingHooks(const State& state, comm::Mesh& mesh,
       replicas_(std::make_unique<RecordedCommunicator>(replicas_of(mesh.data_plane(), zero))),
       replica_sums_(tp(), state.parameters, tensor.sequence_parallel),
       gathers_weights_(state.layout.ranks() > 1),
-      takes_turns_(zero.gather_in_turn || zero.reduce_each_micro_batch),
+      takes_turns_(zero.gather_each_unit || zero.reduce_each_micro_batch),
       each_micro_batch_(zero.reduce_each_micro_batch),
       errors_(errors_of(state, mesh.data_plane(), compression, arena)),
       reduction_(make_reduction(state, zero, compression, arena)),
@@ -169,23 +169,23 @@ void TrainingHooks::record_into(CollectiveRecorder* recorder) noexcept {
   tie_->record_into(recorder);
 }
 
-void TrainingHooks::weights_needed(model::Part part, device::StreamRef stream) {
+void TrainingHooks::acquire_weights(model::WeightGroup part, device::StreamRef stream) {
   gathering_.needed(part, stream);
 }
 
-void TrainingHooks::weights_done(model::Part part, device::StreamRef stream) {
+void TrainingHooks::release_weights(model::WeightGroup part, device::StreamRef stream) {
   gathering_.done(part, stream);
 }
 
-void TrainingHooks::weights_ahead(model::Part part) {
+void TrainingHooks::prefetch_weights(model::WeightGroup part) {
   gathering_.ahead(part);
 }
 
-void TrainingHooks::gradients_needed(model::Part part, device::StreamRef stream) {
+void TrainingHooks::gradients_needed(model::WeightGroup part, device::StreamRef stream) {
   reduction_->needed(part, stream);
 }
 
-void TrainingHooks::gradients_ready(model::Part part, model::Gradients state,
+void TrainingHooks::gradients_ready(model::WeightGroup part, model::Gradients state,
                                     device::StreamRef stream) {
   const bool complete = state == model::Gradients::complete;
   if (each_micro_batch_) {

@@ -6,8 +6,8 @@
 namespace fourfold::parallel {
 
 using model::FlatMemory;
-using model::Part;
 using model::Segment;
+using model::WeightGroup;
 
 WeightGathering::WeightGathering(comm::Communicator& group, const model::Parameters& parameters,
                                  const ParameterShard& share, const ShardLayout& layout)
@@ -19,13 +19,13 @@ WeightGathering::WeightGathering(comm::Communicator& group, const model::Paramet
   FOURFOLD_EXPECT(layout.ranks() == 1 || layout.ranks() == group.size());
 }
 
-WeightGathering::Buffer* WeightGathering::buffer_of(Part part) {
+WeightGathering::Buffer* WeightGathering::buffer_of(WeightGroup part) {
   const int buffer = parameters_->weight_memory().buffer_of(part);
   return buffer == FlatMemory::own_memory ? nullptr : &buffers_[buffer];
 }
 
-bool WeightGathering::is_in_turn(std::size_t segment) const {
-  const Part part = parameters_->layout().segments[segment].part();
+bool WeightGathering::is_double_buffered(std::size_t segment) const {
+  const WeightGroup part = parameters_->layout().segments[segment].part();
   return parameters_->weight_memory().buffer_of(part) != FlatMemory::own_memory;
 }
 
@@ -43,11 +43,11 @@ void WeightGathering::updated(std::size_t segment, device::StreamRef stream) {
   }
   produced_.record(stream);
   produced_.wait(communication_);
-  if (!is_in_turn(segment)) {
+  if (!is_double_buffered(segment)) {
     works_[segment] = gather(segment);
     return;
   }
-  const Part part = parameters_->layout().segments[segment].part();
+  const WeightGroup part = parameters_->layout().segments[segment].part();
   Buffer* const buffer = buffer_of(part);
   FOURFOLD_EXPECT(buffer->in_use == 0);
   if (buffer->part == part) {
@@ -55,7 +55,7 @@ void WeightGathering::updated(std::size_t segment, device::StreamRef stream) {
   }
 }
 
-void WeightGathering::begin(Buffer& buffer, Part part) {
+void WeightGathering::begin(Buffer& buffer, WeightGroup part) {
   const std::vector<Segment>& segments = parameters_->layout().segments;
   buffer.gathers.clear();
   buffer.last_read.wait(communication_);
@@ -67,7 +67,7 @@ void WeightGathering::begin(Buffer& buffer, Part part) {
   buffer.part = part;
 }
 
-void WeightGathering::needed(Part part, device::StreamRef stream) {
+void WeightGathering::needed(WeightGroup part, device::StreamRef stream) {
   const std::vector<Segment>& segments = parameters_->layout().segments;
   for (std::size_t i = 0; i < segments.size(); ++i) {
     if (segments[i].unit == part.unit || segments[i].unit == Segment::every_unit) {
@@ -89,7 +89,7 @@ void WeightGathering::needed(Part part, device::StreamRef stream) {
   ++buffer->in_use;
 }
 
-void WeightGathering::done(Part part, device::StreamRef stream) {
+void WeightGathering::done(WeightGroup part, device::StreamRef stream) {
   if (Buffer* const buffer = buffer_of(part)) {
     FOURFOLD_EXPECT(buffer->in_use > 0);
     --buffer->in_use;
@@ -97,7 +97,7 @@ void WeightGathering::done(Part part, device::StreamRef stream) {
   }
 }
 
-void WeightGathering::ahead(Part part) {
+void WeightGathering::ahead(WeightGroup part) {
   Buffer* const buffer = buffer_of(part);
   if (buffer != nullptr && buffer->part != part && buffer->in_use == 0) {
     begin(*buffer, part);

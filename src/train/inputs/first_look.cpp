@@ -40,7 +40,7 @@ std::optional<runfile::RunPlaces> recorded_places(const runfile::RunConfig& conf
   std::error_code failure;
   std::optional<runfile::RunPlaces> places;
   if (std::filesystem::is_regular_file(record, failure)) {
-    comm::attempt([&] { places = runfile::places_of(record); });
+    comm::capture_failure([&] { places = runfile::places_of(record); });
   }
   return places;
 }
@@ -169,7 +169,7 @@ bool begins_as_it_did(const runfile::RunConfig& config, const io::Checkpoint& ne
 bool has_its_data(const runfile::RunConfig& config, const io::Checkpoint& newest,
                   comm::Communicator& self) {
   bool has = true;
-  comm::attempt([&] {
+  comm::capture_failure([&] {
     const data::TokenDataset dataset(
         config.data.train, dataset_options(config, data::TokenDataset::Order::sequential));
     has = !data_change(newest, data_facts(dataset, self), self);

@@ -66,7 +66,7 @@ std::vector<std::int64_t> stage_layers(const runfile::RunConfig& config,
 /// Layers are dealt out first: what does not fit them is a wrong mesh.pp, whatever the batch.
 schedule::StageLayout lay_out_named(const runfile::RunConfig& config, const comm::MeshShape& mesh) {
   const schedule::ScheduleRequest request = request_of(config, mesh);
-  std::vector<model::Units> stages =
+  std::vector<model::UnitRange> stages =
       schedule::split_layers(config.model, {.stages = mesh.pp,
                                             .chunks = schedule::chunks_of(request),
                                             .stage_layers = stage_layers(config, mesh),
@@ -78,7 +78,7 @@ schedule::StageLayout lay_out_named(const runfile::RunConfig& config, const comm
 schedule::StageLayout lay_out_file(const runfile::RunConfig& config, const comm::MeshShape& mesh,
                                    const std::string& csv) {
   schedule::Schedule schedule = schedule_from_file(config, mesh, csv);
-  std::vector<model::Units> stages =
+  std::vector<model::UnitRange> stages =
       schedule::split_layers(config.model, {.stages = mesh.pp,
                                             .chunks = schedule.chunks,
                                             .stage_layers = stage_layers(config, mesh),
@@ -149,12 +149,12 @@ parallel::ZeroOptions zero_options(const runfile::RunConfig& config, const comm:
                                     ? wanted.zero >= 2 && plane > 1
                                     : wanted.dp_reduce == runfile::GradientReduce::micro_batch;
   const int ranks = wanted.zero == 0 ? 1 : group;
-  const bool in_turn =
+  const bool double_buffered =
       wanted.zero == 3 && ranks > 1 && wanted.zero3_keep == runfile::ZeroKeep::micro_batch;
   return {.shard_ranks = ranks,
           .reduce_each_micro_batch = each_micro_batch,
-          .gather_in_turn = in_turn,
-          .tiles = in_turn ? wanted.tile_linear : 1,
+          .gather_each_unit = double_buffered,
+          .tiles = double_buffered ? wanted.tile_linear : 1,
           .offloads_state = config.offload.optimizer != runfile::StateTier::none,
           .bucket_bytes =
               std::max<std::int64_t>(4, static_cast<std::int64_t>(wanted.dp_bucket_mb * 1e6)),

@@ -122,7 +122,7 @@ void require_same_tokens(const data::TokenDataset& dataset, const std::string& w
     return;
   }
   std::vector<std::string> digests;
-  comm::together(world, [&] {
+  comm::collective_try(world, [&] {
     if (differs != 0 || world.rank() == 0) {
       digests = token_digests(dataset);
     }

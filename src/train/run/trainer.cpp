@@ -123,7 +123,7 @@ void Trainer::read_first_batches(const Progress& progress) {
   if (is_told_finished_ && progress.step >= config_.train.steps) {
     return;
   }
-  comm::together(mesh_->world(), [&] {
+  comm::collective_try(mesh_->world(), [&] {
     loader_.load(progress.step, progress.consumed_samples, stream_);
     if (evaluator_) {
       evaluator_->read_first(stream_);

@@ -41,12 +41,12 @@ io::StoreOptions store_options(const runfile::CheckpointConfig& config, int rank
           .share_reads_from = static_cast<int>(config.share_reads_from)};
 }
 
-io::FastLevelOptions fast_options(const runfile::CheckpointConfig& config, int ranks,
-                                  std::span<const std::string> rank_hosts) {
-  return {.directory = config.fast_dir,
+io::LocalTierOptions local_tier_options(const runfile::CheckpointConfig& config, int ranks,
+                                        std::span<const std::string> rank_hosts) {
+  return {.directory = config.node_local_dir,
           .node_of_rank = nodes_of(ranks, rank_hosts),
-          .partner = config.fast_partner,
-          .keep_last = static_cast<int>(config.fast_keep_last)};
+          .partner = config.node_local_partner,
+          .keep_last = static_cast<int>(config.node_local_keep_last)};
 }
 
 CheckpointWriter::CheckpointWriter(const runfile::CheckpointConfig& config,

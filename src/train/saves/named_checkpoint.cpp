@@ -71,7 +71,7 @@ std::optional<std::string> saved_run_file(const fs::path& steps) {
 runfile::EffectiveConfig loaded(const std::string& file, const runfile::RunConfig& saved,
                                 const std::string& saved_text) {
   std::optional<runfile::EffectiveConfig> whole;
-  comm::attempt(
+  comm::capture_failure(
       [&] { whole = load_run(file, {}, [&](const std::string& /*path*/) { return saved_text; }); });
   return whole ? *whole
                : runfile::load_run_config(

@@ -63,7 +63,7 @@ void tell_rates(const runfile::RunConfig& config, const io::Checkpoint& checkpoi
   }
   const runfile::LearningRateSchedule& schedule = config.optim.schedule;
   if (before.train.steps != steps || before.optim.schedule != schedule) {
-    log::info(runfile::rate_outlook(before.optim.schedule, schedule, made, steps));
+    log::info(runfile::rate_eta(before.optim.schedule, schedule, made, steps));
   }
   if (runfile::ends_at_rate_zero(schedule, made, steps)) {
     log::warning(format_message(
@@ -103,9 +103,10 @@ std::optional<io::Checkpoint> restore(const ResumeRequest& request, comm::Commun
       request.layouts);
 }
 
-/// Before a fast step becomes a checkpoint: a start that is refused leaves everything as it is.
+/// Before a node-local step becomes a checkpoint: a start that is refused leaves everything as it
+/// is.
 void examine_fast(const ResumeRequest& request, comm::Communicator& world) {
-  if (const auto found = request.fast->find_newest(world, -1)) {
+  if (const auto found = request.local_tier->find_newest(world, -1)) {
     runfile::refuse_changes(
         runfile::config_difference(found->scalars().text(config_text_name), request.config),
         request.allowed_changes);
@@ -113,18 +114,19 @@ void examine_fast(const ResumeRequest& request, comm::Communicator& world) {
     if (request.look) {
       request.look(*found);
     }
-    // An earlier start that stood still changes neither the fast steps nor what becomes of them.
+    // An earlier start that stood still changes neither the node-local steps nor what becomes of
+    // them.
     comm::run_on_root(world, [&] { request.store.confirm_lease(); });
     request.store.sweep_leftovers(world);  // what it becomes needs room
   }
 }
 
-/// With the fast level. A checkpoint can be damaged where only loading it shows; then a fast step
-/// after it may still be newer than the one before it.
-std::optional<io::Checkpoint> restore_with_fast(const ResumeRequest& request,
-                                                comm::Communicator& world) {
+/// With the node-local tier. A checkpoint can be damaged where only loading it shows; then a
+/// node-local step after it may still be newer than the one before it.
+std::optional<io::Checkpoint> restore_with_local_tier(const ResumeRequest& request,
+                                                      comm::Communicator& world) {
   examine_fast(request, world);
-  request.fast->promote_newest(world);
+  request.local_tier->promote_newest(world);
   std::optional<io::Checkpoint> checkpoint;
   try {
     checkpoint = restore(request, world);
@@ -132,18 +134,18 @@ std::optional<io::Checkpoint> restore_with_fast(const ResumeRequest& request,
       return checkpoint;
     }
   } catch (const UserError& error) {
-    if (error.code() != ExitCode::data_corrupt || !request.fast->promote_newest(world, -1)) {
+    if (error.code() != ExitCode::data_corrupt || !request.local_tier->promote_newest(world, -1)) {
       throw;
     }
     return restore(request, world);
   }
-  return request.fast->promote_newest(world, checkpoint->step()) ? restore(request, world)
-                                                                 : checkpoint;
+  return request.local_tier->promote_newest(world, checkpoint->step()) ? restore(request, world)
+                                                                       : checkpoint;
 }
 
 std::optional<Resumed> resume_newest(const ResumeRequest& request, comm::Communicator& world) {
-  const auto checkpoint =
-      request.fast != nullptr ? restore_with_fast(request, world) : restore(request, world);
+  const auto checkpoint = request.local_tier != nullptr ? restore_with_local_tier(request, world)
+                                                        : restore(request, world);
   return checkpoint ? std::optional(Resumed{*checkpoint}) : std::nullopt;
 }
 
@@ -166,13 +168,13 @@ bool went_on_from(const std::string& origin, const std::optional<io::Checkpoint>
 }
 
 /// A run that began at `origin` may have been killed before its first checkpoint after step
-/// `after`: its fast steps are its own, while those of a run before it are left behind.
+/// `after`: its node-local steps are its own, while those of a run before it are left behind.
 void promote_own(const std::string& origin, std::int64_t after, const ResumeRequest& request,
                  comm::Communicator& world) {
-  if (request.fast != nullptr && io::newest_step(request.store.directory(), world) <= after &&
-      went_on_from(origin, request.fast->find_newest(world, after))) {
+  if (request.local_tier != nullptr && io::newest_step(request.store.directory(), world) <= after &&
+      went_on_from(origin, request.local_tier->find_newest(world, after))) {
     comm::run_on_root(world, [&] { request.store.confirm_lease(); });
-    request.fast->promote_newest(world, after);
+    request.local_tier->promote_newest(world, after);
   }
 }
 
@@ -206,14 +208,14 @@ const char* key_of_folder(const runfile::RunConfig& config) {
                      request.store.directory().string(), newest, key_of_folder(request.config)));
 }
 
-/// A run clears its fast steps when it begins: it cannot go on from one in place.
-void refuse_fast_step(const runfile::CheckpointConfig& config) {
-  if (!config.fast_dir.empty() && io::lies_in(config.resume, config.fast_dir)) {
+/// A run clears its node-local steps when it begins: it cannot go on from one in place.
+void refuse_local_step(const runfile::CheckpointConfig& config) {
+  if (!config.node_local_dir.empty() && io::lies_in(config.resume, config.node_local_dir)) {
     throw UserError(
         ExitCode::config,
         format_message(
-            "checkpoint.resume = {} lies in checkpoint.fast_dir, which a run clears when it "
-            "begins; \"auto\" goes on from the fast steps of the run itself, and of another "
+            "checkpoint.resume = {} lies in checkpoint.node_local_dir, which a run clears when it "
+            "begins; \"auto\" goes on from the node-local steps of the run itself, and of another "
             "one's, if it is whole, make a copy elsewhere and name that",
             config.resume));
   }
@@ -259,7 +261,7 @@ std::optional<io::Checkpoint> open_origin(const ResumeRequest& request, comm::Co
 bool is_own(const std::string& path, const ResumeRequest& request, comm::Communicator& world) {
   std::int64_t own = 0;
   if (world.rank() == 0) {
-    comm::attempt([&] {  // what cannot be opened is said where it is
+    comm::capture_failure([&] {  // what cannot be opened is said where it is
       std::error_code failure;
       own = std::filesystem::equivalent(checkpoints_named(path), request.store.directory(), failure)
                 ? 1
@@ -272,7 +274,7 @@ bool is_own(const std::string& path, const ResumeRequest& request, comm::Communi
 std::optional<Resumed> resume_path(const ResumeRequest& request, comm::Communicator& world) {
   const std::string& path = request.config.checkpoint.resume;
   const bool weights_only = request.config.checkpoint.weights_only;
-  comm::run_on_root(world, [&] { refuse_fast_step(request.config.checkpoint); });
+  comm::run_on_root(world, [&] { refuse_local_step(request.config.checkpoint); });
   if (!weights_only && is_own(path, request, world)) {
     return resume_newest(request, world);
   }

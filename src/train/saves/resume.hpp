@@ -4,7 +4,7 @@
 
 #include <fourfold/comm/communicator.hpp>
 #include <fourfold/io/checkpoint_store.hpp>
-#include <fourfold/io/fast_level.hpp>
+#include <fourfold/io/local_tier.hpp>
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/train/data_facts.hpp>
 
@@ -24,9 +24,9 @@ struct ResumeRequest {
   std::span<const std::string> allowed_changes;  ///< keys that may differ from the checkpoint's
   /// Where the run goes on from its own newest step, one of these may be it, and comes into the
   /// store first.
-  io::FastLevel* fast = nullptr;
-  /// Called on all ranks before a fast step becomes a checkpoint: throws, on all of them, where the
-  /// run could make no step from there.
+  io::LocalTier* local_tier = nullptr;
+  /// Called on all ranks before a node-local step becomes a checkpoint: throws, on all of them,
+  /// where the run could make no step from there.
   std::function<void(const io::Checkpoint&)> look = {};
 };
 
@@ -38,9 +38,9 @@ struct Resumed {
 
 /// Chooses the checkpoint that checkpoint.resume means, checks that going on from it is the same
 /// run, and loads it; the newest one may be damaged, then each older one is checked anew. With a
-/// path: a chain of jobs that has gone on from it goes on from its own newest checkpoint, or fast
-/// step. With checkpoint.weights_only a run that begins takes the masters alone, and nothing is
-/// compared but the model. Collective.
+/// path: a chain of jobs that has gone on from it goes on from its own newest checkpoint, or
+/// node-local step. With checkpoint.weights_only a run that begins takes the masters alone, and
+/// nothing is compared but the model. Collective.
 /// @return nothing when the run starts anew
 /// @throws UserError: config when the run file or the training data differ in what they mean, when
 ///   "never" meets checkpoints, or when later steps are in the way; data_corrupt when nothing

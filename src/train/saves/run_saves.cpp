@@ -55,22 +55,23 @@ RunSaves::RunSaves(const runfile::RunConfig& config, std::span<const io::TensorL
       }
     }
   }
-  if (!config.checkpoint.fast_dir.empty()) {
-    open_fast_level(options);
+  if (!config.checkpoint.node_local_dir.empty()) {
+    open_local_tier(options);
   }
 }
 
-void RunSaves::open_fast_level(const RunSavesOptions& options) {
+void RunSaves::open_local_tier(const RunSavesOptions& options) {
   const runfile::CheckpointConfig& config = config_->checkpoint;
-  fast_.emplace(fast_options(config, world_->size(), options.rank_hosts), store_, *world_);
-  const bool has_partners = config.fast_partner && fast_->nodes() > 1;
+  local_tier_.emplace(local_tier_options(config, world_->size(), options.rank_hosts), store_,
+                      *world_);
+  const bool has_partners = config.node_local_partner && local_tier_->nodes() > 1;
   log::info(format_message(
       "steps between checkpoints: every {} in {} on {} node{}{}, at most {} MiB on each",
-      config.fast_every_steps, config.fast_dir, fast_->nodes(), fast_->nodes() == 1 ? "" : "s",
-      has_partners ? ", with copies on the next one" : "",
-      mib_text(fast_->most_node_bytes(layouts_))));
-  if (config.fast_partner && !has_partners) {
-    log::info("checkpoint.fast_partner has no effect: all ranks are on one node");
+      config.node_local_every_steps, config.node_local_dir, local_tier_->nodes(),
+      local_tier_->nodes() == 1 ? "" : "s", has_partners ? ", with copies on the next one" : "",
+      mib_text(local_tier_->most_node_bytes(layouts_))));
+  if (config.node_local_partner && !has_partners) {
+    log::info("checkpoint.node_local_partner has no effect: all ranks are on one node");
   }
 }
 
@@ -89,7 +90,7 @@ std::optional<Resumed> RunSaves::resume(const DataFacts& data,
                                 .wanted = wanted,
                                 .layouts = layouts_,
                                 .allowed_changes = allowed_changes,
-                                .fast = fast_ && !rehearses_ ? &*fast_ : nullptr,
+                                .local_tier = local_tier_ && !rehearses_ ? &*local_tier_ : nullptr,
                                 .look = std::move(look)},
                                *world_);
   if (resumed && !resumed->weights_only) {
@@ -102,10 +103,10 @@ std::optional<Resumed> RunSaves::resume(const DataFacts& data,
 void RunSaves::begin(std::int64_t from) {
   comm::run_on_root(*world_, [&] { store_.confirm_lease(); });
   store_.sweep_leftovers(*world_);
-  if (fast_) {
-    fast_->begin(*world_, from);
+  if (local_tier_) {
+    local_tier_->begin(*world_, from);
   } else {
-    io::forget_fast_level(store_, *world_);
+    io::forget_local_tier(store_, *world_);
   }
 }
 
@@ -114,12 +115,12 @@ bool RunSaves::is_checkpoint_due_at(std::int64_t step) const {
   return step == config_->train.steps || (every > 0 && step % every == 0);
 }
 
-bool RunSaves::is_fast_due_at(std::int64_t step) const {
-  return fast_ && step % config_->checkpoint.fast_every_steps == 0;
+bool RunSaves::is_node_local_due_at(std::int64_t step) const {
+  return local_tier_ && step % config_->checkpoint.node_local_every_steps == 0;
 }
 
 bool RunSaves::is_due_at(std::int64_t step) const {
-  return is_checkpoint_due_at(step) || is_fast_due_at(step);
+  return is_checkpoint_due_at(step) || is_node_local_due_at(step);
 }
 
 bool RunSaves::after_step(std::int64_t step, const Request& request) {
@@ -128,7 +129,7 @@ bool RunSaves::after_step(std::int64_t step, const Request& request) {
     save(step, request);
     return true;
   }
-  if (is_fast_due_at(step)) {
+  if (is_node_local_due_at(step)) {
     save_fast(step, request);
     return true;
   }
@@ -149,15 +150,15 @@ void RunSaves::save(std::int64_t step, const Request& request) {
 }
 
 void RunSaves::save_fast(std::int64_t step, const Request& request) {
-  const device::Range range("fast checkpoint");
+  const device::Range range("node-local checkpoint");
   const Stopwatch watch;
   writer_.wait_until_read();
-  const auto report = fast_->save(request(false), *world_);
-  fast_save_s_ = watch.seconds();
+  const auto report = local_tier_->save(request(false), *world_);
+  local_save_s_ = watch.seconds();
   if (report) {
     log::info(format_message("step {} is in {} ({} MiB, {:.2f} s)", step,
-                             config_->checkpoint.fast_dir, mib_text(report->payload_bytes),
-                             fast_save_s_));
+                             config_->checkpoint.node_local_dir, mib_text(report->payload_bytes),
+                             local_save_s_));
   }
 }
 
@@ -175,8 +176,8 @@ void RunSaves::finish() {
 }
 
 void RunSaves::end() {
-  if (fast_) {
-    fast_->end(*world_);
+  if (local_tier_) {
+    local_tier_->end(*world_);
   }
 }
 
@@ -184,8 +185,8 @@ void RunSaves::add_to(TimesSoFar& times, std::int64_t next_step) const {
   times.save_s = std::max(longest_save_s(), earlier_save_s_);
   times.saves_under_way = writer_.saves_under_way();
   times.save_bytes = bytes_per_rank(layouts_, world_->size());
-  times.fast_save_due = is_fast_due_at(next_step);
-  times.fast_save_s = fast_save_s_;
+  times.local_save_due = is_node_local_due_at(next_step);
+  times.local_save_s = local_save_s_;
 }
 
 }  // namespace fourfold::train

@@ -7,7 +7,7 @@
 #include <fourfold/comm/communicator.hpp>
 #include <fourfold/data/dataset.hpp>
 #include <fourfold/io/checkpoint_store.hpp>
-#include <fourfold/io/fast_level.hpp>
+#include <fourfold/io/local_tier.hpp>
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/telemetry/metrics.hpp>
 #include <fourfold/train/checkpoint_writer.hpp>
@@ -36,18 +36,19 @@ struct RunSavesOptions {
 };
 
 /// What a run saves, when and where: checkpoints in checkpoint.dir, at once or in the background,
-/// and steps of the fast level between them. Collective in all but what is const; all ranks call it
-/// alike.
+/// and steps of the node-local tier between them. Collective in all but what is const; all ranks
+/// call it alike.
 class RunSaves {
  public:
   /// Makes sure that checkpoints can be saved, by this run alone, before what it goes on from is
-  /// chosen: who still saves there may be about to add to that. Then it opens the fast level.
+  /// chosen: who still saves there may be about to add to that. Then it opens the node-local tier.
   /// @param config   borrowed
   /// @param layouts  of every save; borrowed
   RunSaves(const runfile::RunConfig& config, std::span<const io::TensorLayout> layouts,
            comm::Communicator& world, const RunSavesOptions& options);
 
-  /// What the run goes on from, loaded as train::resume() says; a rehearsal looks at no fast step.
+  /// What the run goes on from, loaded as train::resume() says; a rehearsal looks at no node-local
+  /// step.
   /// @param look  ResumeRequest::look
   /// @return nothing when it begins
   std::optional<Resumed> resume(const DataFacts& data, std::span<const io::WantedBox> wanted,
@@ -60,7 +61,7 @@ class RunSaves {
 
   /// Whether a checkpoint can be saved. @throws as CheckpointStore::check_writable
   void check_writable() { store_.check_writable(*world_); }
-  /// Begins the fast level anew, or forgets that an earlier start had one.
+  /// Begins the node-local tier anew, or forgets that an earlier start had one.
   /// @param from  the step that is gone on from; 0: the run begins
   void begin(std::int64_t from);
 
@@ -75,17 +76,17 @@ class RunSaves {
   bool save_once(std::int64_t step, const Request& request);
   /// Waits for what is under way.
   void finish();
-  /// The run is over: no step of the fast level is wanted any more.
+  /// The run is over: no step of the node-local tier is wanted any more.
   void end();
 
   /// How long saves take, and what is due after `next_step`.
   void add_to(TimesSoFar& times, std::int64_t next_step) const;
 
  private:
-  void open_fast_level(const RunSavesOptions& options);
+  void open_local_tier(const RunSavesOptions& options);
   void claim_directory();
   bool is_checkpoint_due_at(std::int64_t step) const;
-  bool is_fast_due_at(std::int64_t step) const;
+  bool is_node_local_due_at(std::int64_t step) const;
   void save(std::int64_t step, const Request& request);
   void save_fast(std::int64_t step, const Request& request);
   void note(telemetry::CheckpointRecord committed);
@@ -99,7 +100,7 @@ class RunSaves {
   std::span<const io::TensorLayout> layouts_;
   io::CheckpointStore store_;
   CheckpointWriter writer_;
-  std::optional<io::FastLevel> fast_;
+  std::optional<io::LocalTier> local_tier_;
   bool rehearses_;
   std::filesystem::path newest_;
   std::int64_t last_step_ = -1;  ///< that is saved, or being written
@@ -107,7 +108,7 @@ class RunSaves {
   double earlier_save_s_ = 0;    ///< the longest that the start before this one has told
   /// A file system that others share is slow now and then.
   double longest_save_s() const noexcept { return save_s_.value(30, 12); }
-  double fast_save_s_ = 0;
+  double local_save_s_ = 0;
 };
 
 }  // namespace fourfold::train

@@ -237,10 +237,10 @@ double time_needed_s(const TimesSoFar& times) {
       times.evaluation_s > 0 ? times.evaluation_s : times.evaluation_steps * times.step_s;
   const double guess_s = times.save_bytes / first_save_bytes_per_s;
   const double save_s = times.save_s > 0 ? times.save_s : guess_s;
-  const double fast_save_s = times.fast_save_s > 0 ? times.fast_save_s : guess_s;
+  const double local_save_s = times.local_save_s > 0 ? times.local_save_s : guess_s;
   const double saves = 1 + times.saves_under_way;
   return times.step_s + (times.evaluation_due ? 1.25 * evaluation_s : 0) + saves * 1.5 * save_s +
-         (times.fast_save_due ? 1.5 * fast_save_s : 0) + times.margin_s;
+         (times.local_save_due ? 1.5 * local_save_s : 0) + times.margin_s;
 }
 
 std::optional<double> deadline_from_environment(double now_unix_s) {

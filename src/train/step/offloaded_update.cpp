@@ -116,7 +116,7 @@ Elements OffloadedUpdate::tile_of(const ParameterShard::Run& run, Range part,
                 .gradient = staging.gradient.rows(0, part.count),
                 .weight = staging.weight.rows(0, part.count),
                 .decay = run.decay,
-                .place = kernels::Place::host};
+                .place = kernels::MemorySpace::host};
   const States& states = states_of(run);
   for (std::size_t i = 0; i < count(states); ++i) {
     tile.states[i] = states[i].rows(part.begin, part.count);

@@ -116,7 +116,7 @@ void OuterOptimizer::step(TensorView outer, TensorView velocity, TensorView mast
     kernels::outer_nesterov(step, outer, velocity, master, stream);
     return;
   }
-  step.place = kernels::Place::host;
+  step.place = kernels::MemorySpace::host;
   device::run_on_host([=] { kernels::outer_nesterov(step, outer, velocity, master, {}); }, stream);
 }
 

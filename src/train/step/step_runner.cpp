@@ -21,7 +21,7 @@ namespace {
 model::Parameters my_parameters(const ResolvedRun& run, const comm::Mesh& mesh,
                                 device::Arena& arena) {
   const runfile::RunConfig& config = run.config;
-  const std::vector<model::Units> chunks = run.layout.chunks_of(mesh.coordinate().pp);
+  const std::vector<model::UnitRange> chunks = run.layout.chunks_of(mesh.coordinate().pp);
   const std::vector<model::ParameterSpec> table = model::parameter_table(config.model, chunks);
   return {table, parallel::tensor_boxes(table, run.mesh.tp, mesh.coordinate().tp),
           config.train.precision, arena, parallel::parameter_memory(run.zero, config.model)};
@@ -269,7 +269,7 @@ std::string_view obstacle(const ResolvedRun& run, bool has_devices) {
   return !has_devices                       ? "this build computes on CPUs"
          : mesh.tp * mesh.cp * mesh.pp > 1  ? "ranks talk within a micro-batch (mesh)"
          : run.config.mesh.chunks > 1       ? "the model is in several pieces (mesh.chunks)"
-         : run.zero.gather_in_turn          ? "weights are gathered (mesh.zero = 3)"
+         : run.zero.gather_each_unit        ? "weights are gathered (mesh.zero = 3)"
          : run.zero.reduce_each_micro_batch ? "gradients are summed each time (mesh.dp_reduce)"
          : run.config.model.dropout > 0     ? "every step drops others (model.dropout)"
          : run.config.offload.activations_on_host ? "activations are moved (offload.activations)"

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attention_rows.hpp"
 
-#include "product_sums.hpp"
+#include "matmul_sums.hpp"
 #include "tensor_difference.hpp"
 
 #include <fourfold/train/mesh_verification.hpp>

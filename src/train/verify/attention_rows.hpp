@@ -6,7 +6,7 @@
 /// random. Legend as in kernels/attention.hpp.
 #pragma once
 
-#include "product_sums.hpp"
+#include "matmul_sums.hpp"
 
 #include <fourfold/base/philox.hpp>
 #include <fourfold/kernels/attention.hpp>

@@ -43,7 +43,7 @@ class MeshWalk::Rank {
   /// The same on all ranks.
   const LossScaleState& loss_scale() const noexcept { return runner_.loss_scale().state(); }
   /// Of the last step.
-  ProductErrors products() const { return check_ ? check_->errors() : ProductErrors{}; }
+  MatmulErrors products() const { return check_ ? check_->errors() : MatmulErrors{}; }
 
   void give_gradients(LogicalValues& gradients) {
     gradients.add(runner_.share(), &Piece::gradient, rank_, stream_);
@@ -84,7 +84,7 @@ class MeshWalk::Rank {
   data::TokenDataset dataset_;
   StepRunner runner_;
   BatchLoader loader_;
-  std::optional<ProductCheck> check_;
+  std::optional<MatmulCheck> check_;
 };
 
 namespace {
@@ -147,8 +147,8 @@ MeshWalk::~MeshWalk() = default;
 StepTrace MeshWalk::make_step(const StepStart* start) {
   LogicalValues gradients(table_, "gradient");
   LogicalValues weights(table_, "weight");
-  std::vector<StepOutcome> outcomes(run_.mesh.ranks());    // each rank writes its own
-  std::vector<ProductErrors> products(run_.mesh.ranks());  // likewise
+  std::vector<StepOutcome> outcomes(run_.mesh.ranks());   // each rank writes its own
+  std::vector<MatmulErrors> products(run_.mesh.ranks());  // likewise
   LossScaleState next_scale;
   tasks_.run([&](const std::unique_ptr<Rank>& rank) {
     if (start != nullptr) {
@@ -167,7 +167,7 @@ StepTrace MeshWalk::make_step(const StepStart* start) {
                   unscaled(gradients.take(disagreements_), outcomes[0].loss_scale),
                   weights.take(disagreements_),
                   {}};
-  for (ProductErrors& of_rank : products) {
+  for (MatmulErrors& of_rank : products) {
     trace.products.add(std::move(of_rank));
   }
   start_ = {.weights = trace.weights, .loss_scale = next_scale};

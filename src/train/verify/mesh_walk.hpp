@@ -5,8 +5,8 @@
 /// whole logical tensors, so that runs on different meshes can be compared.
 #pragma once
 
+#include "matmul_check.hpp"
 #include "plan/rank_tasks.hpp"
-#include "product_check.hpp"
 
 #include <fourfold/comm/mesh.hpp>
 #include <fourfold/model/parameter_table.hpp>
@@ -35,9 +35,9 @@ struct StepStart {
 
 /// What one step gave.
 struct StepTrace : StepOutcome {
-  ParameterValues gradients;    ///< of the global batch, before clipping
-  ParameterValues weights;      ///< f32 masters after the update
-  ProductErrors products = {};  ///< of all ranks, if they are checked
+  ParameterValues gradients;   ///< of the global batch, before clipping
+  ParameterValues weights;     ///< f32 masters after the update
+  MatmulErrors products = {};  ///< of all ranks, if they are checked
 };
 
 /// A run on a mesh whose ranks are threads of this process. The threads wait between two calls.
@@ -48,7 +48,7 @@ class MeshWalk {
   /// Starts the ranks and draws the initial weights. Blocks until all have them.
   /// @param config  validated, and its batch sizes with the mesh (validate_batch); a copy is kept
   /// @param product_tolerance  every product of the model is checked where it is made
-  ///   (ProductCheck), with this tolerance; absent: none is
+  ///   (MatmulCheck), with this tolerance; absent: none is
   /// @throws UserError as Trainer, about data and sizes; this and step() throw what a rank throws,
   ///   after which only the destructor may be called
   MeshWalk(const runfile::RunConfig& config, const comm::MeshShape& mesh,

@@ -66,9 +66,9 @@ TEST_CASE("a run is seen by its files", "[run_view]") {
   CHECK(view.checkpoint_unix_s == 1110);
   CHECK(view.verdict.last_word_unix_s == 1200);
   CHECK(view.remaining_s == 880);  // said to be 900 20 s ago
-  REQUIRE(view.outlook);
-  CHECK(view.outlook->in_time == false);
-  CHECK(view.outlook->more_jobs == 1);  // (880 - 390) / 600
+  REQUIRE(view.eta);
+  CHECK(view.eta->in_time == false);
+  CHECK(view.eta->more_jobs == 1);  // (880 - 390) / 600
   CHECK(view.node_hours.used == Approx(2 * 210.0 / 3600));
   CHECK(view.node_hours.lost == 0);
   CHECK_FALSE(view.stop_file);
@@ -96,7 +96,7 @@ TEST_CASE("a second look sees what has come since", "[run_view]") {
   CHECK(view.step == 20);
   CHECK(view.checkpoint_unix_s == 1214);
   CHECK(view.remaining_s == 800);
-  CHECK(view.outlook->more_jobs == 2);  // 800 / 600
+  CHECK(view.eta->more_jobs == 2);  // 800 / 600
   REQUIRE(view.attempts.size() == 1);
   CHECK(view.attempts[0].ended);
   CHECK(view.node_hours.used == Approx(2 * 215.0 / 3600));
@@ -113,7 +113,7 @@ TEST_CASE("metrics.jsonl alone tells nearly all", "[run_view]") {
   CHECK(view.checkpoint_step == 10);
   CHECK(view.checkpoint_unix_s == 1110);
   CHECK(view.remaining_s == 81 * 10 - 10);
-  CHECK_FALSE(view.outlook->in_time);
+  CHECK_FALSE(view.eta->in_time);
   CHECK(view.attempts.size() == 1);
 }
 

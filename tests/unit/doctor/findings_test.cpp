@@ -71,7 +71,8 @@ TEST_CASE("a directory that is not shared fails; a node that is apart is bad", "
   CHECK(check.fails_anyway());
   CHECK(finds(check, "not a shared file system"));
   // What every node has of its own need not be seen.
-  const Directory own{.key = "checkpoint.fast_dir", .path = "/work", .use = Directory::Use::node};
+  const Directory own{
+      .key = "checkpoint.node_local_dir", .path = "/work", .use = Directory::Use::node};
   CHECK(check_of(facts, own).status() == Status::ok);
 }
 

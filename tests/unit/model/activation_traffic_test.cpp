@@ -22,7 +22,7 @@ using fourfold::model::Family;
 using fourfold::model::Gradients;
 using fourfold::model::ParallelHooks;
 using fourfold::model::StageOptions;
-using fourfold::model::Units;
+using fourfold::model::UnitRange;
 using fourfold::model_test::Model;
 using fourfold::model_test::options_for;
 using fourfold::model_test::OwnedBatch;
@@ -43,7 +43,7 @@ Architecture config_of(Family family, std::int64_t layers, double dropout) {
 
 /// The same stage twice: its activations stay, or lie on the host.
 struct Pair {
-  Pair(const Architecture& config, Units units, StageOptions options, DType compute)
+  Pair(const Architecture& config, UnitRange units, StageOptions options, DType compute)
       : staying(config, units, options, hooks, compute),
         moving(config, units, on_host(options), hooks, compute) {}
   static StageOptions on_host(StageOptions options) {
@@ -131,7 +131,7 @@ TEST_CASE("activations on the host have the bits of those that stay", "[activati
 
 TEST_CASE("stages with one end or none keep their blocks on the host", "[activation_traffic]") {
   const Family family = GENERATE(Family::gpt2, Family::llama);
-  const Units units = GENERATE(Units{0, 4}, Units{2, 5}, Units{0, 1});
+  const UnitRange units = GENERATE(UnitRange{0, 4}, UnitRange{2, 5}, UnitRange{0, 1});
   const Architecture config = config_of(family, 5, 0.2);
   Pair pair(config, units, options_for(sequences, tokens, 2), DType::f32);
   const std::vector<OwnedBatch> batches = ragged_batches(config);

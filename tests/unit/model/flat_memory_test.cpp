@@ -21,8 +21,8 @@ using device::MemoryUse;
 TEST_CASE("the token embedding is a segment of its own, wherever it is", "[flat_memory]") {
   const Architecture config = model_test::small(Family::gpt2);
   const int head = all_units(config).end - 1;
-  const auto front = parameter_table(config, Units{0, 2});
-  const auto back = parameter_table(config, Units{2, head + 1});
+  const auto front = parameter_table(config, UnitRange{0, 2});
+  const auto back = parameter_table(config, UnitRange{2, head + 1});
   const FlatLayout first = flat_layout(front, whole_boxes(front));
   const FlatLayout last = flat_layout(back, whole_boxes(back));
   REQUIRE(first.segments.front().unit == 0);
@@ -67,12 +67,12 @@ TEST_CASE("a segment ends where weight decay begins or ends", "[flat_memory]") {
 TEST_CASE("units that take turns share buffers, neighbours never the same", "[flat_memory]") {
   Architecture config = model_test::small(Family::llama, 0, false);
   config.layers = 5;
-  const Units blocks{1, 6};
+  const UnitRange blocks{1, 6};
   const auto table = parameter_table(config);
   const FlatLayout layout = flat_layout(table, whole_boxes(table));
   fourfold::harness::SharedArena arena;
-  const FlatMemory memory(layout, MatrixMemory::in_turn, blocks, MemoryUse::weights, DType::f32,
-                          arena);
+  const FlatMemory memory(layout, MatrixMemory::double_buffered, blocks, MemoryUse::weights,
+                          DType::f32, arena);
   for (int unit = 1; unit + 1 < blocks.end; ++unit) {
     CHECK(memory.buffer_of(unit) != memory.buffer_of(unit + 1));
   }

@@ -40,7 +40,7 @@ using fourfold::model::Gradients;
 using fourfold::model::ParallelHooks;
 using fourfold::model::Parameter;
 using fourfold::model::ParameterSpec;
-using fourfold::model::Part;
+using fourfold::model::WeightGroup;
 using fourfold::model_test::Model;
 using fourfold::model_test::options_for;
 using fourfold::model_test::OwnedBatch;
@@ -56,7 +56,7 @@ class Recorder : public ParallelHooks {
  public:
   std::vector<std::string> calls;
 
-  /// Units that are announced, and then whose gradients are about to be added to.
+  /// UnitRange that are announced, and then whose gradients are about to be added to.
   std::vector<int> ahead;
   std::vector<int> written;
 
@@ -72,15 +72,17 @@ class Recorder : public ParallelHooks {
     ParallelHooks::attention_backward(shape, q, k, v, out, dout, lse_BNT, delta_BNT, dq, dk, dv,
                                       stream);
   }
-  void weights_ahead(Part part) override { ahead.push_back(part.unit); }
-  void gradients_needed(Part part, StreamRef /*stream*/) override { written.push_back(part.unit); }
-  void weights_needed(Part part, StreamRef /*stream*/) override {
+  void prefetch_weights(WeightGroup part) override { ahead.push_back(part.unit); }
+  void gradients_needed(WeightGroup part, StreamRef /*stream*/) override {
+    written.push_back(part.unit);
+  }
+  void acquire_weights(WeightGroup part, StreamRef /*stream*/) override {
     calls.push_back("need " + std::to_string(part.unit));
   }
-  void weights_done(Part part, StreamRef /*stream*/) override {
+  void release_weights(WeightGroup part, StreamRef /*stream*/) override {
     calls.push_back("done " + std::to_string(part.unit));
   }
-  void gradients_ready(Part part, Gradients state, StreamRef /*stream*/) override {
+  void gradients_ready(WeightGroup part, Gradients state, StreamRef /*stream*/) override {
     calls.push_back((state == Gradients::complete ? "complete " : "partial ") +
                     std::to_string(part.unit));
   }
@@ -330,7 +332,7 @@ class GatherCounter : public ParallelHooks {
     ahead_ = was_ahead ? nullptr : ahead_;
     return x_RD;
   }
-  void gather_ahead(ConstTensorView x_RD, std::int64_t /*rows*/, StreamRef /*stream*/) override {
+  void prefetch_rows(ConstTensorView x_RD, std::int64_t /*rows*/, StreamRef /*stream*/) override {
     CHECK(ahead_ == nullptr);  // one at a time
     ahead_ = x_RD.data();
   }

@@ -24,7 +24,7 @@ using fourfold::model::Gradients;
 using fourfold::model::ParallelHooks;
 using fourfold::model::Recompute;
 using fourfold::model::StageOptions;
-using fourfold::model::Units;
+using fourfold::model::UnitRange;
 using fourfold::model_test::Model;
 using fourfold::model_test::options_for;
 using fourfold::model_test::OwnedBatch;
@@ -147,7 +147,7 @@ TEST_CASE("stages recompute their own blocks", "[recompute]") {
   whole.stage->backward(0, Gradients::complete, stream);
 
   std::vector<std::unique_ptr<Model>> parts;
-  for (const Units units : {Units{0, 4}, Units{4, 6}, Units{6, 7}}) {
+  for (const UnitRange units : {UnitRange{0, 4}, UnitRange{4, 6}, UnitRange{6, 7}}) {
     parts.push_back(std::make_unique<Model>(config, units, options(policy), hooks));
   }
   const auto hand_over = [](TensorView from, TensorView to) {

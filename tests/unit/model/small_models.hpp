@@ -100,8 +100,8 @@ inline std::vector<OwnedBatch> ragged_batches(const model::Architecture& config)
 /// Parameters and a stage of some units, with weights ten times those a run starts from, so that
 /// nothing is lost in rounding.
 struct Model {
-  Model(const model::Architecture& config, model::Units units, const model::StageOptions& options,
-        model::ParallelHooks& hooks, DType compute = DType::f32)
+  Model(const model::Architecture& config, model::UnitRange units,
+        const model::StageOptions& options, model::ParallelHooks& hooks, DType compute = DType::f32)
       : parameters(model::parameter_table(config, units), compute, arena) {
     start();
     stage = std::make_unique<model::Stage>(config, units, parameters, hooks, arena, options, &host);

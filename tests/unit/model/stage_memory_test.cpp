@@ -21,7 +21,7 @@ using fourfold::model::Architecture;
 using fourfold::model::Family;
 using fourfold::model::ParallelHooks;
 using fourfold::model::StageOptions;
-using fourfold::model::Units;
+using fourfold::model::UnitRange;
 using fourfold::model_test::Model;
 using fourfold::model_test::options_for;
 using fourfold::model_test::small;
@@ -37,7 +37,7 @@ constexpr std::array all_uses{MemoryUse::weights,       MemoryUse::gradients,
 /// What a stage takes of its arenas, by making one where there is no memory.
 class Taken {
  public:
-  Taken(const Architecture& config, Units units, DType compute, const StageOptions& options) {
+  Taken(const Architecture& config, UnitRange units, DType compute, const StageOptions& options) {
     const std::vector<model::ParameterSpec> table = model::parameter_table(config, units);
     const std::vector<fourfold::Box> boxes = model::whole_boxes(table);
     Arena others(Arena::Backing::counted);
@@ -114,7 +114,8 @@ TEST_CASE("bytes that are counted are those the arena hands out", "[stage_memory
   for (const Family family : {Family::gpt2, Family::llama}) {
     for (const double dropout : {0.0, 0.1}) {
       const Architecture config = small(family, dropout);
-      for (const Units units : {Units{0, 5}, Units{0, 1}, Units{0, 3}, Units{2, 3}, Units{3, 5}}) {
+      for (const UnitRange units :
+           {UnitRange{0, 5}, UnitRange{0, 1}, UnitRange{0, 3}, UnitRange{2, 3}, UnitRange{3, 5}}) {
         for (const DType compute : {DType::f32, DType::bf16}) {
           for (const StageOptions& options : all_options) {
             if (!sweep.takes_next()) {
@@ -255,12 +256,12 @@ TEST_CASE("on the host lies what blocks keep, and on the device two blocks' wort
 TEST_CASE("a head in chunks has the logits of one chunk, once for all slots", "[stage_memory]") {
   const Architecture config = model::preset("gpt2-124m");
   constexpr int slots = 3;
-  const auto activations = [&](Units units, int head_chunks) {
+  const auto activations = [&](UnitRange units, int head_chunks) {
     StageOptions options = options_for(4, 1024, slots);
     options.head_chunks = head_chunks;
     return Taken(config, units, DType::bf16, options).on_device(MemoryUse::activations);
   };
-  const Units all = model::all_units(config);
+  const UnitRange all = model::all_units(config);
   constexpr std::int64_t row_bytes = 50257 * 2;
   const std::vector<std::pair<int, std::int64_t>> cases{{2, 2048}, {3, 1366}, {8, 512}, {4096, 1}};
   for (const auto& [chunks, rows] : cases) {
@@ -272,13 +273,13 @@ TEST_CASE("a head in chunks has the logits of one chunk, once for all slots", "[
 
 TEST_CASE("in tiles and 16 bits the widest input gradient is summed in f32", "[stage_memory]") {
   const Architecture config = model::preset("llama-3-8b");
-  const auto workspace = [&](Units units, DType compute, bool tiles, int head_chunks) {
+  const auto workspace = [&](UnitRange units, DType compute, bool tiles, int head_chunks) {
     StageOptions options = options_for(4, 1024);
     options.tiles = tiles;
     options.head_chunks = head_chunks;
     return Taken(config, units, compute, options).on_device(MemoryUse::workspace);
   };
-  const auto more = [&](Units units, DType compute, int head_chunks) {
+  const auto more = [&](UnitRange units, DType compute, int head_chunks) {
     return workspace(units, compute, true, head_chunks) -
            workspace(units, compute, false, head_chunks);
   };

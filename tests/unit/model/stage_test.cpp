@@ -33,7 +33,7 @@ using fourfold::model::Gradients;
 using fourfold::model::ParallelHooks;
 using fourfold::model::Parameter;
 using fourfold::model::StageOptions;
-using fourfold::model::Units;
+using fourfold::model::UnitRange;
 using fourfold::model_test::Model;
 using fourfold::model_test::options_for;
 using fourfold::model_test::OwnedBatch;
@@ -176,7 +176,7 @@ TEST_CASE("a model cut into three stages has the bits of the whole", "[stage]") 
   const StageOptions options = options_for(sequences, tokens);
   Model whole(config, model::all_units(config), options, hooks);
   std::vector<std::unique_ptr<Model>> parts;
-  for (const Units units : {Units{0, 2}, Units{2, 4}, Units{4, 5}}) {
+  for (const UnitRange units : {UnitRange{0, 2}, UnitRange{2, 4}, UnitRange{4, 5}}) {
     parts.push_back(std::make_unique<Model>(config, units, options, hooks));
   }
   const OwnedBatch batch(config, sequences, tokens, 1);

@@ -32,10 +32,10 @@ using fourfold::model::ParallelHooks;
 using fourfold::model::Parameter;
 using fourfold::model::Parameters;
 using fourfold::model::ParameterSpec;
-using fourfold::model::Part;
 using fourfold::model::Segment;
 using fourfold::model::StageOptions;
-using fourfold::model::Units;
+using fourfold::model::UnitRange;
+using fourfold::model::WeightGroup;
 using fourfold::model_test::Model;
 using fourfold::model_test::options_for;
 using fourfold::model_test::OwnedBatch;
@@ -85,23 +85,23 @@ class TileHooks : public ParallelHooks {
   }
   int gathers() const { return gathers_; }
 
-  void weights_needed(Part part, StreamRef /*stream*/) override {
+  void acquire_weights(WeightGroup part, StreamRef /*stream*/) override {
     if (const Segment* tile = tile_of(part)) {
       bring(*tile);
       ++gathers_;
     }
   }
-  void weights_done(Part part, StreamRef /*stream*/) override {
+  void release_weights(WeightGroup part, StreamRef /*stream*/) override {
     if (const Segment* tile = tile_of(part)) {
       fill(tiled_.weight_memory().at(tile->flat), std::numeric_limits<float>::quiet_NaN());
     }
   }
-  void gradients_needed(Part part, StreamRef /*stream*/) override {
+  void gradients_needed(WeightGroup part, StreamRef /*stream*/) override {
     if (const Segment* tile = tile_of(part)) {
       fill(tiled_.gradient_memory().at(tile->flat), 0);
     }
   }
-  void gradients_ready(Part part, Gradients state, StreamRef /*stream*/) override {
+  void gradients_ready(WeightGroup part, Gradients state, StreamRef /*stream*/) override {
     if (const Segment* tile = tile_of(part)) {
       CHECK(state == Gradients::partial);
       add(*tile);
@@ -110,10 +110,10 @@ class TileHooks : public ParallelHooks {
   }
 
  private:
-  const Segment* tile_of(Part part) const {
+  const Segment* tile_of(WeightGroup part) const {
     const auto& segments = tiled_.layout().segments;
     const auto found = std::ranges::find_if(segments, [&](const Segment& segment) {
-      return segment.tile != Part::whole && segment.part() == part;
+      return segment.tile != WeightGroup::whole && segment.part() == part;
     });
     return found == segments.end() ? nullptr : &*found;
   }
@@ -140,8 +140,8 @@ struct TiledModel {
   TiledModel(const Architecture& config, const Model& whole, StageOptions options, int tiles)
       : parameters(table_of(config), whole_boxes(table_of(config)),
                    whole.parameters.compute_dtype(), arena,
-                   {.weights = MatrixMemory::in_turn,
-                    .gradients = MatrixMemory::in_turn,
+                   {.weights = MatrixMemory::double_buffered,
+                    .gradients = MatrixMemory::double_buffered,
                     .masters = false,
                     .blocks = {1, model::all_units(config).end - 1},
                     .tiles = tiles}),
@@ -300,9 +300,9 @@ TEST_CASE("tiles move no parameter, cover each matrix in whole rows and take tur
   }
 
   fourfold::harness::SharedArena arena;
-  const Units blocks{1, model::all_units(config).end - 1};
-  const model::FlatMemory memory(cut, MatrixMemory::in_turn, blocks, device::MemoryUse::weights,
-                                 DType::f32, arena);
+  const UnitRange blocks{1, model::all_units(config).end - 1};
+  const model::FlatMemory memory(cut, MatrixMemory::double_buffered, blocks,
+                                 device::MemoryUse::weights, DType::f32, arena);
   std::int64_t largest_of_blocks = 0;
   std::int64_t largest_of_ends = 0;
   for (std::size_t i = 0; i + 1 < cut.segments.size(); ++i) {

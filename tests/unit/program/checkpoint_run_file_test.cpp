@@ -7,7 +7,7 @@
 #include <catch2/matchers/catch_matchers.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
-// With the program beside it: tests/integration/interchange_program.bash.
+// With the program beside it: tests/integration/model_conversion_program.bash.
 TEST_CASE("without the program that opens checkpoints it is said what to do", "[program]") {
   CHECK_THROWS_WITH(
       fourfold::program::run_file_in_checkpoint("a/step-000000001"),

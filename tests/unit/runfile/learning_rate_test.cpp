@@ -82,17 +82,17 @@ TEST_CASE("degenerate lengths give finite rates", "[learning_rate]") {
 }
 
 TEST_CASE("who makes a run longer is told what its rates become", "[learning_rate]") {
-  using fourfold::runfile::rate_outlook;
+  using fourfold::runfile::rate_eta;
   const LearningRateSchedule before{ScheduleKind::linear, 1.0, 0.5, 0, 10, 0};
   const LearningRateSchedule stretched{ScheduleKind::linear, 1.0, 0.5, 0, 20, 0};
-  CHECK(rate_outlook(before, stretched, 10, 20) ==
+  CHECK(rate_eta(before, stretched, 10, 20) ==
         "the learning rate was 0.55 at update 10 and is 0.75 at update 11; it comes to "
         "optim.min_lr = 0.5 after update 20");
-  CHECK(rate_outlook(before, before, 10, 20) ==
+  CHECK(rate_eta(before, before, 10, 20) ==
         "the learning rate was 0.55 at update 10 and is 0.5 at update 11: optim.min_lr, since the "
         "decay ended at update 10");
   const LearningRateSchedule constant{ScheduleKind::constant, 0.25, 0, 0, 4, 0};
-  CHECK(rate_outlook(constant, constant, 4, 9) ==
+  CHECK(rate_eta(constant, constant, 4, 9) ==
         "the learning rate was 0.25 at update 4 and is 0.25 at update 5");
 }
 

@@ -197,10 +197,10 @@ TEST_CASE("every wrong line is named, with its place and a suggestion", "[run_co
       {"[checkpoint]\nasync = 1\n", "run.toml:2:1: checkpoint.async = 1 is not true or false"},
       {"[checkpoint]\nwhen_busy = \"drop\"\n",
        "run.toml:2:1: checkpoint.when_busy = \"drop\" is not one of \"wait\", \"skip\""},
-      {"[checkpoint]\nfast_keep_last = 0\n",
-       "run.toml:2:1: checkpoint.fast_keep_last = 0 is not an integer of at least 1"},
-      {"[checkpoint]\nfast_every_steps = -1\n",
-       "run.toml:2:1: checkpoint.fast_every_steps = -1 is not an integer of at least 0"},
+      {"[checkpoint]\nnode_local_keep_last = 0\n",
+       "run.toml:2:1: checkpoint.node_local_keep_last = 0 is not an integer of at least 1"},
+      {"[checkpoint]\nnode_local_every_steps = -1\n",
+       "run.toml:2:1: checkpoint.node_local_every_steps = -1 is not an integer of at least 0"},
       {"[checkpoint]\nfiles = \"nodes\"\n",
        "run.toml:2:1: checkpoint.files = \"nodes\" is not one of \"rank\", \"node\", or \"N\" with "
        "N from 1 "
@@ -316,15 +316,18 @@ TEST_CASE("values that do not fit together are refused with values that do", "[r
        "run.toml:2:1: model.heads = 12 does not divide model.hidden = 770"},
       {"[model]\nheads = 8\nkv_heads = 3\n" + data_table,
        "run.toml:3:1: model.kv_heads = 3 does not divide model.heads = 8"},
-      {"[checkpoint]\nfast_dir = \"/dev/shm/x\"\nevery_steps = 100\n" + data_table,
-       "run.toml:2:1: checkpoint.fast_dir = \"/dev/shm/x\" needs checkpoint.fast_every_steps "
+      {"[checkpoint]\nnode_local_dir = \"/dev/shm/x\"\nevery_steps = 100\n" + data_table,
+       "run.toml:2:1: checkpoint.node_local_dir = \"/dev/shm/x\" needs "
+       "checkpoint.node_local_every_steps "
        "(nothing would be saved there); set it to some steps, fewer than checkpoint.every_steps = "
-       "100, or leave checkpoint.fast_dir out"},
-      {"[checkpoint]\nfast_dir = \"/dev/shm/x\"\nevery_steps = 100\nfast_every_steps = 300\n" +
+       "100, or leave checkpoint.node_local_dir out"},
+      {"[checkpoint]\nnode_local_dir = \"/dev/shm/x\"\nevery_steps = 100\nnode_local_every_steps = "
+       "300\n" +
            data_table,
-       "run.toml:4:1: checkpoint.fast_every_steps = 300 is a multiple of checkpoint.every_steps = "
+       "run.toml:4:1: checkpoint.node_local_every_steps = 300 is a multiple of "
+       "checkpoint.every_steps = "
        "100 (all of its steps go to checkpoint.dir); set it to fewer steps than that, or leave "
-       "checkpoint.fast_dir out"},
+       "checkpoint.node_local_dir out"},
   };
   for (const Case& each : cases) {
     CAPTURE(each.text);
@@ -365,16 +368,17 @@ TEST_CASE("values that do nothing are accepted with a warning", "[run_config]") 
 
 TEST_CASE("steps between checkpoints need a folder, and may be as rare where those are left out",
           "[run_config]") {
-  CHECK(
-      parse("[checkpoint]\nfast_every_steps = 5\n" + data_table, {"checkpoint.fast_partner=false"})
-          .warnings ==
-      std::vector<std::string>{
-          "run.toml:2:1: checkpoint.fast_every_steps has no effect (it needs "
-          "checkpoint.fast_dir)",
-          "--set: checkpoint.fast_partner has no effect (it needs checkpoint.fast_dir)"});
+  CHECK(parse("[checkpoint]\nnode_local_every_steps = 5\n" + data_table,
+              {"checkpoint.node_local_partner=false"})
+            .warnings ==
+        std::vector<std::string>{
+            "run.toml:2:1: checkpoint.node_local_every_steps has no effect (it needs "
+            "checkpoint.node_local_dir)",
+            "--set: checkpoint.node_local_partner has no effect (it needs "
+            "checkpoint.node_local_dir)"});
   const std::string text =
-      "[checkpoint]\nfast_dir = \"/dev/shm/x\"\nfast_every_steps = 5\n" + data_table;
-  CHECK(parse(text, {"checkpoint.every_steps=0"}).config.checkpoint.fast_keep_last == 1);
+      "[checkpoint]\nnode_local_dir = \"/dev/shm/x\"\nnode_local_every_steps = 5\n" + data_table;
+  CHECK(parse(text, {"checkpoint.every_steps=0"}).config.checkpoint.node_local_keep_last == 1);
   CHECK(parse(text,
               {"checkpoint.every_steps=5", "checkpoint.async=true", "checkpoint.when_busy=skip"})
             .warnings.empty());

@@ -262,6 +262,38 @@ TEST_CASE("a saved configuration may have keys that are gone, and none that neve
                         ContainsSubstring("read it with that version"));
 }
 
+TEST_CASE("a saved configuration keeps the values of keys that have other names now",
+          "[run_config]") {
+  const RunConfig saved = parse_saved_config(
+      "[train]\nproduct_choices = \"ways.json\"\n[checkpoint]\nfast_dir = \"/nvme/run\"\n"
+      "fast_every_steps = 7\nfast_keep_last = 3\nfast_partner = false\n"
+      "[watch]\nenabled = false\ndeadline_s = 71\nsilence_s = 72\nstart_s = 73\n",
+      "saved");
+  CHECK(saved.train.matmul_tuning_file == "ways.json");
+  CHECK(saved.checkpoint.node_local_dir == "/nvme/run");
+  CHECK(saved.checkpoint.node_local_every_steps == 7);
+  CHECK(saved.checkpoint.node_local_keep_last == 3);
+  CHECK_FALSE(saved.checkpoint.node_local_partner);
+  CHECK_FALSE(saved.watchdog.enabled);
+  CHECK(saved.watchdog.deadline_s == 71);
+  CHECK(saved.watchdog.silence_s == 72);
+  CHECK(saved.watchdog.start_s == 73);
+  CHECK_THROWS_WITH(parse_saved_config("[watch]\nfuture = 1\n", "saved"),
+                    ContainsSubstring("saved:2:1: unknown key \"future\" in [watch]"));
+}
+
+TEST_CASE("a run file is told the name of a key now", "[run_config]") {
+  CHECK_THROWS_WITH(
+      parse_run_config("[checkpoint]\nfast_dir = \"/nvme\"\n" + data_table, "run.toml"),
+      ContainsSubstring("run.toml:2:1: the key \"fast_dir\" of [checkpoint] is called "
+                        "checkpoint.node_local_dir"));
+  CHECK_THROWS_WITH(parse_run_config("[watch]\nenabled = false\n" + data_table, "run.toml"),
+                    ContainsSubstring("run.toml:1:2: the table [watch] is called [watchdog] now"));
+  CHECK_THROWS_WITH(
+      parse_run_config(data_table, "run.toml", std::vector<std::string>{"watch.enabled=false"}),
+      ContainsSubstring("the table [watch] is called [watchdog] now"));
+}
+
 TEST_CASE("a run file with a key that is gone is told so", "[run_config]") {
   CHECK_THROWS_WITH(
       parse_run_config("[optim]\npost_validation = true\n" + data_table, "run.toml"),

@@ -37,7 +37,7 @@ Layers counts(const model::Architecture& config, const LayerSplit& split) {
   Layers result;
   int begin = 0;
   const int head = static_cast<int>(config.layers) + 1;
-  for (const model::Units& units : split_layers(config, split)) {
+  for (const model::UnitRange& units : split_layers(config, split)) {
     CHECK(units.begin == begin);
     begin = units.end;
     result.push_back(std::min(units.end, head) - std::max(units.begin, 1));

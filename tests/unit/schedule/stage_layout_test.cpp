@@ -42,8 +42,8 @@ model::ParameterSpec token_embedding() {
 
 TEST_CASE("a loop deals units to ranks in turn", "[stage_layout]") {
   const StageLayout loop = layout("interleaved", 2, 2, {2, 2, 1, 1});
-  CHECK(loop.chunks_of(0) == std::vector<model::Units>{{0, 3}, {5, 6}});
-  CHECK(loop.chunks_of(1) == std::vector<model::Units>{{3, 5}, {6, 8}});
+  CHECK(loop.chunks_of(0) == std::vector<model::UnitRange>{{0, 3}, {5, 6}});
+  CHECK(loop.chunks_of(1) == std::vector<model::UnitRange>{{3, 5}, {6, 8}});
   CHECK(loop.rank_of_unit(0) == 0);
   CHECK(loop.rank_of_unit(4) == 1);
   CHECK(loop.rank_of_unit(5) == 0);
@@ -84,7 +84,7 @@ TEST_CASE("a tied embedding on one rank with the head ends with whichever is lat
 TEST_CASE("a whole model is one stage", "[stage_layout]") {
   model::Architecture config = model::preset("gpt2-124m");
   const StageLayout whole = schedule::whole_model(config, 3);
-  CHECK(whole.chunks_of(0) == std::vector<model::Units>{{0, 14}});
+  CHECK(whole.chunks_of(0) == std::vector<model::UnitRange>{{0, 14}});
   CHECK(whole.schedule.micro_batches == 3);
   CHECK(whole.finishing_units(0).front() == 13);
   CHECK(whole.finishing_units(0).back() == 0);

@@ -15,7 +15,7 @@
 
 namespace fourfold::io {
 
-struct ForeignFile;
+struct ExternalFile;
 
 /// An array in a file of another program: dense, row-major, little-endian. Cheap to copy; the file
 /// stays open as long as one of its arrays lives. Reading is thread-safe.
@@ -30,7 +30,7 @@ class StoredArray {
     std::uint64_t bytes = 0;
   };
   /// @pre the file has these bytes
-  StoredArray(std::shared_ptr<const ForeignFile> file, Description description);
+  StoredArray(std::shared_ptr<const ExternalFile> file, Description description);
 
   const std::string& name() const noexcept { return description_.name; }
   const std::string& type() const noexcept { return description_.type; }
@@ -45,7 +45,7 @@ class StoredArray {
   void read(std::uint64_t first, std::span<std::byte> target) const;
 
  private:
-  std::shared_ptr<const ForeignFile> file_;
+  std::shared_ptr<const ExternalFile> file_;
   Description description_;
 };
 

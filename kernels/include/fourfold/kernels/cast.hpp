@@ -12,7 +12,7 @@ namespace fourfold::kernels {
 /// copies.
 /// @pre source.elements() == target.elements(); no overlap
 void cast(ConstTensorView source, TensorView target, device::StreamRef stream,
-          Place place = Place::device);
+          MemorySpace place = MemorySpace::device);
 
 /// out = x + factor * y. f32; out may be the memory of x or of y.
 void add_scaled(ConstTensorView x, float factor, ConstTensorView y, TensorView out,

@@ -14,12 +14,12 @@
 
 namespace fourfold::kernels {
 
-struct ProductChoice {
+struct MatmulTuning {
   std::string product;    ///< dtypes, sizes, strides, alignments, epilogue
   std::string way;        ///< the library's algorithm, or "apart": its epilogue by other kernels
   double us = 0;          ///< that it took
   double default_us = 0;  ///< that the way took which is the one without a choice
-  friend bool operator==(const ProductChoice&, const ProductChoice&) = default;
+  friend bool operator==(const MatmulTuning&, const MatmulTuning&) = default;
 };
 
 /// Device and library that choices are of: "NVIDIA H100 80GB HBM3, cuBLASLt 13.0.2". Empty where
@@ -32,10 +32,10 @@ std::string product_library();
 /// Nothing blocks the host. Sums of products take as much device memory again for a while; where
 /// there is none, and while a stream is captured into a graph, nothing is measured.
 /// Of all threads; no product may be made at the same time.
-void choose_products(const std::vector<ProductChoice>& known, bool measure);
+void choose_products(const std::vector<MatmulTuning>& known, bool measure);
 
 /// Known and measured ones, in the order of their names. Blocks the host until the measurements
 /// that began are done. No product may be made at the same time.
-std::vector<ProductChoice> chosen_products();
+std::vector<MatmulTuning> chosen_products();
 
 }  // namespace fourfold::kernels

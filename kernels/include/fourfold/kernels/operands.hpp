@@ -10,7 +10,7 @@ namespace fourfold::kernels {
 enum class Write : std::uint8_t { replace, accumulate };
 
 /// Where a kernel runs that can run in both places, to the same bits on a host build.
-enum class Place : std::uint8_t {
+enum class MemorySpace : std::uint8_t {
   device,  ///< over device memory, ordered on the stream
   host,    ///< over host memory, in the calling thread; done when the call returns
 };

@@ -41,7 +41,8 @@ inline PhiloxKey rounding_key(std::uint64_t seed, std::int64_t update, std::uint
 /// target (bf16) = source (f32), rounded at random. Stream-ordered; the same bits for any cut.
 /// @pre source.elements() == target.elements(); no overlap
 void round_stochastically(const StochasticRounding& rounding, ConstTensorView source,
-                          TensorView target, device::StreamRef stream, Place place = Place::device);
+                          TensorView target, device::StreamRef stream,
+                          MemorySpace place = MemorySpace::device);
 
 struct AdamStep {
   float lr = 0;
@@ -55,7 +56,7 @@ struct AdamStep {
   /// device scalar multiplied into every gradient (clipping, loss scale); one that is not finite
   /// makes the update leave every bit as it was
   const float* gradient_scale = nullptr;
-  Place place = Place::device;  ///< of the update, and of all it reads and writes
+  MemorySpace place = MemorySpace::device;  ///< of the update, and of all it reads and writes
   /// Of the weight, which is bf16 then; without: to nearest
   std::optional<StochasticRounding> stochastic_rounding = {};
 };
@@ -68,7 +69,7 @@ struct SgdStep {
   float momentum = 0;
   float weight_decay = 0;
   const float* gradient_scale = nullptr;                       ///< as AdamStep's
-  Place place = Place::device;                                 ///< likewise
+  MemorySpace place = MemorySpace::device;                     ///< likewise
   std::optional<StochasticRounding> stochastic_rounding = {};  ///< likewise
 };
 /// As torch.optim.SGD (dampening 0, no Nesterov): g += wd * p; buffer = momentum * buffer + g; p -=
@@ -80,7 +81,7 @@ void sgd(const SgdStep& step, TensorView master, TensorView momentum_buffer,
 struct OuterStep {
   float lr = 0.7F;
   float momentum = 0.9F;
-  Place place = Place::device;  ///< as AdamStep's
+  MemorySpace place = MemorySpace::device;  ///< as AdamStep's
 };
 /// The outer step of local SGD (DiLoCo, Douillard et al. 2023), as torch.optim.SGD with nesterov:
 /// d = outer - mean; v = momentum * v + d; outer -= lr * (d + momentum * v).
@@ -129,6 +130,7 @@ void void_scale(ConstTensorView norm, TensorView scale, device::StreamRef stream
 BFloat16 rounded_stochastically(const StochasticRounding& rounding, std::int64_t i, float value);
 
 void round_stochastically(const StochasticRounding& rounding, ConstTensorView source,
-                          TensorView target, device::StreamRef stream, Place place = Place::device);
+                          TensorView target, device::StreamRef stream,
+                          MemorySpace place = MemorySpace::device);
 
 }  // namespace fourfold::kernels::reference

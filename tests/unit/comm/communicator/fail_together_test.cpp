@@ -35,7 +35,7 @@ using Way = void (*)(comm::Communicator&, const std::function<void()>&);
 
 /// What each rank throws when `work` runs on all of them, or on those that `way` lets do it.
 std::map<int, Thrown> agreed(int ranks, const std::function<void(int rank)>& work,
-                             Way way = comm::together) {
+                             Way way = comm::collective_try) {
   std::map<int, Thrown> thrown;
   std::mutex mutex;
   comm::run_ranks(ranks, [&](comm::Communicator& world) {

@@ -63,7 +63,7 @@ TEST_CASE("an offer that is not the block's finds nothing", "[shared_memory]") {
 }
 
 /// Ranks of which some cannot see the others' memory.
-class Partial : public Endpoint {
+class Partial : public Transport {
  public:
   enum class Lack { domain, maker, finder };
   Partial(Communicator& world, Lack lack) : world_(world), lack_(lack) {}
@@ -72,8 +72,8 @@ class Partial : public Endpoint {
   int tags() const noexcept override { return 0; }
   Progress& progress() noexcept override { std::abort(); }
   std::unique_ptr<TransferBatch> batch() override { return nullptr; }
-  std::unique_ptr<Endpoint> subgroup(std::span<const int> /*members*/,
-                                     const std::string& /*name*/) override {
+  std::unique_ptr<Transport> subgroup(std::span<const int> /*members*/,
+                                      const std::string& /*name*/) override {
     return nullptr;
   }
   std::int64_t memory_domain() const override {
@@ -102,9 +102,9 @@ TEST_CASE("all ranks have a window or none has", "[shared_memory]") {
     std::atomic<int> windows = 0;
     std::atomic<int> asked = 0;
     run_ranks(3, [&](Communicator& world) {
-      Partial endpoint(world, lack);
-      windows += open_window(endpoint, world) ? 1 : 0;
-      asked += endpoint.asked ? 1 : 0;
+      Partial transport(world, lack);
+      windows += open_window(transport, world) ? 1 : 0;
+      asked += transport.asked ? 1 : 0;
     });
     CHECK(windows == 0);
     // Ranks of another machine are not even asked.

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// crash_holder DIRECTORY: a job of two ranks that takes the lease of DIRECTORY, sweeps it, forgets
-/// the fast level of an earlier start, and saves step 20 as the only one that is kept: all that
-/// changes a directory of checkpoints. crash_holder DIRECTORY beside: a process without the lease,
-/// whose start had it, that replaces `word` there and removes `asked`. crash_holder DIRECTORY
-/// events: one with the lease that begins an event file and a log of lines, and goes on in them.
-/// Ends with the exit code of what went wrong. fenced_lease_test runs it under the shim.
+/// the node-local tier of an earlier start, and saves step 20 as the only one that is kept: all
+/// that changes a directory of checkpoints. crash_holder DIRECTORY beside: a process without the
+/// lease, whose start had it, that replaces `word` there and removes `asked`. crash_holder
+/// DIRECTORY events: one with the lease that begins an event file and a log of lines, and goes on
+/// in them. Ends with the exit code of what went wrong. fenced_lease_test runs it under the shim.
 #include "fenced_job.hpp"
 
 #include <fourfold/base/error.hpp>
@@ -14,9 +14,9 @@
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/directory_lease.hpp>
 #include <fourfold/io/event_file.hpp>
-#include <fourfold/io/fast_level.hpp>
 #include <fourfold/io/fence.hpp>
 #include <fourfold/io/line_file.hpp>
+#include <fourfold/io/local_tier.hpp>
 
 #include <cstdio>
 #include <string_view>
@@ -32,7 +32,7 @@ void save(const std::filesystem::path& directory) {
     store.take_lease(world);
     store.confirm_lease();
     store.sweep_leftovers(world);
-    io::forget_fast_level(store, world);
+    io::forget_local_tier(store, world);
     save_fenced(store, 20, world);
   });
 }

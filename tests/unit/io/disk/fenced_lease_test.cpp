@@ -28,7 +28,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Steps 5 and 10, a damaged step 20 that has to make way, what a dead job and a fast level left.
+/// Steps 5 and 10, a damaged step 20 that has to make way, what a dead job and a node-local tier
+/// left.
 void fill(const fs::path& directory) {
   comm::run_ranks(2, [&](comm::Communicator& world) {
     io::CheckpointStore store(directory, fenced_options(0));

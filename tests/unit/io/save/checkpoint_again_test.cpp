@@ -7,7 +7,7 @@
 #include "scratch_folder.hpp"
 
 #include <fourfold/io/digest.hpp>
-#include <fourfold/io/fast_level.hpp>
+#include <fourfold/io/local_tier.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
@@ -142,7 +142,7 @@ TEST_CASE("a job that has lost its lease sets nothing aside") {
       refused += error.code() == ExitCode::no_progress ? 1 : 0;
     }
     try {
-      io::forget_fast_level(store, world);
+      io::forget_local_tier(store, world);
     } catch (const UserError& error) {
       refused += error.code() == ExitCode::no_progress ? 1 : 0;
     }

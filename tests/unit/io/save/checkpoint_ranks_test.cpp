@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "fast/fast_cluster.hpp"
+#include "local_tier/tier_cluster.hpp"
 #include "position_coded_state.hpp"
 #include "shared_folder.hpp"
 
@@ -32,15 +32,16 @@ TEST_CASE("ranks of any transport save together and load what others saved") {
   });
 }
 
-TEST_CASE("a fast step comes back on any transport, also when a node that has a partner is lost") {
+TEST_CASE(
+    "a node-local step comes back on any transport, also when a node that has a partner is lost") {
   harness::on_ranks([](comm::Communicator& world, Findings& findings) {
     const SharedFolder folder(world);
-    FastCluster cluster{.root = folder.path(), .node_of_rank = {}, .cut = all_cuts()[1]};
+    TierCluster cluster{.root = folder.path(), .node_of_rank = {}, .cut = all_cuts()[1]};
     for (int rank = 0; rank < world.size(); ++rank) {
       cluster.node_of_rank.push_back((rank + 1) / 2);
     }
     cluster.run(
-        [&](io::FastLevel& fast, io::CheckpointStore&, comm::Communicator& ranks) {
+        [&](io::LocalTier& fast, io::CheckpointStore&, comm::Communicator& ranks) {
           fast.begin(ranks);
           findings.check(cluster.save_fast(fast, 20, ranks).has_value(), "saved");
         },
@@ -51,7 +52,7 @@ TEST_CASE("a fast step comes back on any transport, also when a node that has a 
     }
     world.barrier();
     cluster.run(
-        [&](io::FastLevel& fast, io::CheckpointStore& store, comm::Communicator& ranks) {
+        [&](io::LocalTier& fast, io::CheckpointStore& store, comm::Communicator& ranks) {
           findings.check(fast.promote_newest(ranks) == 20, "promoted");
           RankState state(cluster.model, cluster.cut.cut, ranks.rank(), ranks.size(), false);
           const auto checkpoint = store.restore(state.wanted, ranks);

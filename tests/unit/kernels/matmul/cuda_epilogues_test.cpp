@@ -23,7 +23,7 @@ using namespace fourfold;
 using device::StreamRef;
 using device::Tensor;
 using kernels::Epilogue;
-using kernels::Product;
+using kernels::Gemm;
 using kernels::Write;
 
 namespace {
@@ -70,7 +70,7 @@ double gelu_derivative(double x) {
 std::atomic<int> made_apart = 0;
 
 /// What the kernels that this test is without would do, by the host.
-void apart(DType dtype, const Product& p, StreamRef stream) {
+void apart(DType dtype, const Gemm& p, StreamRef stream) {
   ++made_apart;
   kernels::multiply(dtype, kernels::without_epilogue(p), stream);
   stream.synchronize();
@@ -118,7 +118,7 @@ struct Trial {
 
   DType dtype;
   Tensor a, b, bias_N, c, aux, sums;
-  Product product;
+  Gemm product;
   int seed;
 };
 
@@ -162,7 +162,7 @@ void Trial::reset() {
 }
 
 double Trial::error() const {
-  const Product& p = product;
+  const Gemm& p = product;
   double worst = 0;
   double largest = 1;
   const auto compare = [&](double actual, double expected) {
@@ -254,7 +254,7 @@ TEST_CASE("aux that the library cannot write is made apart", "[products]") {
         std::vector<std::string>{kernels::apart_way});
   const Trial whole(DType::bf16, Epilogue::gelu, {64, 48, 32}, true, 1);
   const Tensor room(DType::bf16, {64 * 48 + 1});
-  Product unaligned = whole.product;
+  Gemm unaligned = whole.product;
   unaligned.aux_MN = static_cast<std::byte*>(room.view().data()) + 2;
   CHECK(kernels::ways_of(DType::bf16, unaligned) == std::vector<std::string>{kernels::apart_way});
 }
@@ -264,7 +264,7 @@ TEST_CASE("without choices the same products give the same bits", "[products]") 
   Trial first(DType::bf16, epilogue, {256, 128, 512}, false, 1);
   Trial second(DType::bf16, epilogue, {256, 128, 512}, false, 1);
   run(first, {});
-  kernels::forget_ways();
+  kernels::forget_algorithms();
   run(second, {});
   CHECK(same_bits(first.c, second.c));
   CHECK(same_bits(first.aux, second.aux));
@@ -284,14 +284,14 @@ TEST_CASE("measured products are right, noted, and made again as they were chose
     stream.ref().synchronize();
     CHECK(trial.error() <= allowed(trial));
   }
-  const std::vector<kernels::ProductChoice> choices = kernels::chosen_products();
-  for (const Product& product : {trial.product, kernels::without_epilogue(trial.product)}) {
+  const std::vector<kernels::MatmulTuning> choices = kernels::chosen_products();
+  for (const Gemm& product : {trial.product, kernels::without_epilogue(trial.product)}) {
     const std::string name = kernels::kind_of(DType::bf16, product).str();
     CAPTURE(name);
-    CHECK(std::ranges::count(choices, name, &kernels::ProductChoice::product) ==
+    CHECK(std::ranges::count(choices, name, &kernels::MatmulTuning::product) ==
           (kernels::ways_of(DType::bf16, product).size() > 1 ? 1 : 0));
   }
-  for (const kernels::ProductChoice& choice : choices) {
+  for (const kernels::MatmulTuning& choice : choices) {
     CHECK(choice.us > 0);
     CHECK(choice.us <= choice.default_us);
   }

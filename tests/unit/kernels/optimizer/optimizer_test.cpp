@@ -165,7 +165,7 @@ TEST_CASE("updates give the same bits for any cut of the range, in either place"
   sgd(sgd_step, whole.master, whole.exp_avg, whole.gradient, whole_weight, {});
   OuterStep outer_step{};
   outer_nesterov(outer_step, whole.exp_avg_sq, whole.exp_avg, whole.master, {});
-  step.place = sgd_step.place = outer_step.place = GENERATE(Place::device, Place::host);
+  step.place = sgd_step.place = outer_step.place = GENERATE(MemorySpace::device, MemorySpace::host);
   const std::int64_t cuts[] = {count, 4099, 4096, 777, 1, 0};
   for (int i = 1; i < 6; ++i) {
     const auto part = [&](const device::Tensor& tensor) {
@@ -217,7 +217,7 @@ TEST_CASE("an overflow leaves every bit of weights, masters and moments", "[opti
 // What torch.optim.SGD(nesterov=True) documents, with outer - mean as the gradient, in double.
 TEST_CASE("three outer steps follow the published recurrence", "[optimizer]") {
   const auto body = GENERATE(outer_nesterov, reference::outer_nesterov);
-  const Place place = GENERATE(Place::device, Place::host);
+  const MemorySpace place = GENERATE(MemorySpace::device, MemorySpace::host);
   const device::Tensor outer = random_tensor(DType::f32, {count}, 1);
   const device::Tensor velocity(DType::f32, {count});
   std::vector<double> p = values(outer);

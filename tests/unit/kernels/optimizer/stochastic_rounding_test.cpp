@@ -28,7 +28,7 @@ double towards_zero(float x) {
 }  // namespace
 
 TEST_CASE("rounding at random equals its reference, in either place", "[stochastic_rounding]") {
-  const Place place = GENERATE(Place::device, Place::host);
+  const MemorySpace place = GENERATE(MemorySpace::device, MemorySpace::host);
   for (const std::int64_t elements : {0, 1, 7, 4096, 10007}) {
     for (const std::int64_t aside : {0, 1, 4}) {
       for (const std::int64_t row : {elements + 1, std::int64_t{12}, std::int64_t{5}}) {
@@ -164,7 +164,7 @@ TEST_CASE("roundings of other updates, tensors and seeds differ", "[stochastic_r
 TEST_CASE("updates round their weights at random as round_stochastically does",
           "[stochastic_rounding]") {
   constexpr std::int64_t count = 10007;
-  const Place place = GENERATE(Place::device, Place::host);
+  const MemorySpace place = GENERATE(MemorySpace::device, MemorySpace::host);
   const bool fast = GENERATE(true, false);
   const bool adams = GENERATE(true, false);
   CAPTURE(fast, adams);

@@ -199,7 +199,7 @@ std::vector<Case> cases_for(int ranks) {
         cases.push_back({{.shard_ranks = shard_ranks, .bucket_bytes = bucket_bytes}, compression});
         if (shard_ranks > 1) {
           cases.push_back({{.shard_ranks = shard_ranks,
-                            .gather_in_turn = true,
+                            .gather_each_unit = true,
                             .tiles = 3,
                             .bucket_bytes = bucket_bytes},
                            compression});

@@ -99,8 +99,8 @@ TEST_CASE("shares cover every element once, in whole rows, and differ by little"
 
 TEST_CASE("both holders of a tied embedding cut it alike", "[shard_layout]") {
   const model::Architecture config = odd_model(model::Family::gpt2, true);
-  const model::Units first{0, 2};
-  const model::Units last{2, 5};
+  const model::UnitRange first{0, 2};
+  const model::UnitRange last{2, 5};
   const int tiles = GENERATE(1, 3);
   for (const int ranks : {2, 5, 8}) {
     const Held front = held(model::parameter_table(config, first), 2, 1, tiles);

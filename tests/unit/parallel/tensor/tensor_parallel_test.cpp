@@ -81,10 +81,10 @@ TEST_CASE("gathers give all rows, begun ahead or not, and send each row once to 
       check_whole(mine.tensor.gather_rows(view(first), rows, {}), 0, "at once", findings);
       findings.check(mine.counted.sent_bytes() == bytes, "bytes");
       // Another gather comes between one that is begun and its use; then one follows the other.
-      mine.tensor.gather_ahead(view(second), rows, {});
+      mine.tensor.prefetch_rows(view(second), rows, {});
       check_whole(mine.tensor.gather_rows(view(first), rows, {}), 0, "between", findings);
       const ConstTensorView used = mine.tensor.gather_rows(view(second), rows, {});
-      mine.tensor.gather_ahead(view(third), rows, {});
+      mine.tensor.prefetch_rows(view(third), rows, {});
       check_whole(used, 100, "while the next is under way", findings);
       check_whole(mine.tensor.gather_rows(view(third), rows, {}), 200, "next", findings);
       findings.check(mine.counted.sent_bytes() == 4 * bytes, "bytes of four gathers");

@@ -129,23 +129,23 @@ class Bench {
   /// Elements that a unit's products would read wrongly.
   std::int64_t wrong_weights(int unit, int version) {
     std::int64_t wrong = 0;
-    hooks_.weights_needed(unit, {});
-    hooks_.weights_ahead(unit + 1);
+    hooks_.acquire_weights(unit, {});
+    hooks_.prefetch_weights(unit + 1);
     for (const model::Segment& segment : parameters_.layout().segments) {
-      const bool is_tile = segment.tile != model::Part::whole;
+      const bool is_tile = segment.tile != model::WeightGroup::whole;
       if (segment.unit != unit && segment.unit != model::Segment::every_unit) {
         continue;
       }
       if (is_tile) {
-        hooks_.weights_needed(segment.part(), {});
-        hooks_.weights_ahead({unit, segment.tile + 1});
+        hooks_.acquire_weights(segment.part(), {});
+        hooks_.prefetch_weights({unit, segment.tile + 1});
       }
       wrong += wrong_weights_of(segment.flat, unit, version);
       if (is_tile) {
-        hooks_.weights_done(segment.part(), {});
+        hooks_.release_weights(segment.part(), {});
       }
     }
-    hooks_.weights_done(unit, {});
+    hooks_.release_weights(unit, {});
     return wrong;
   }
 
@@ -184,7 +184,7 @@ class Bench {
       if (segment.unit != unit || wanted.count == 0) {
         continue;
       }
-      const bool is_tile = segment.tile != model::Part::whole;
+      const bool is_tile = segment.tile != model::WeightGroup::whole;
       if (is_tile) {
         hooks_.gradients_needed(segment.part(), {});
       }
@@ -228,16 +228,16 @@ std::vector<ZeroOptions> options_for(int ranks) {
   std::vector<ZeroOptions> all;
   for (const std::int64_t bucket_bytes : {4096, 1 << 24}) {
     for (const bool each_micro_batch : {false, true}) {
-      for (const bool in_turn : {false, true}) {
+      for (const bool double_buffered : {false, true}) {
         for (int shard_ranks = 1; shard_ranks <= ranks; ++shard_ranks) {
-          if (ranks % shard_ranks != 0 || (shard_ranks == 1 && in_turn)) {
+          if (ranks % shard_ranks != 0 || (shard_ranks == 1 && double_buffered)) {
             continue;
           }
           for (const int tiles : {1, 3}) {
-            if (tiles == 1 || in_turn) {
+            if (tiles == 1 || double_buffered) {
               all.push_back({.shard_ranks = shard_ranks,
                              .reduce_each_micro_batch = each_micro_batch,
-                             .gather_in_turn = in_turn,
+                             .gather_each_unit = double_buffered,
                              .tiles = tiles,
                              .bucket_bytes = bucket_bytes});
             }
@@ -251,7 +251,7 @@ std::vector<ZeroOptions> options_for(int ranks) {
 
 std::string text_of(const ZeroOptions& zero) {
   return fmt::format("shared by {}, each micro-batch {}, in turn {}, tiles {}, buckets {}",
-                     zero.shard_ranks, zero.reduce_each_micro_batch, zero.gather_in_turn,
+                     zero.shard_ranks, zero.reduce_each_micro_batch, zero.gather_each_unit,
                      zero.tiles, zero.bucket_bytes);
 }
 
@@ -320,7 +320,7 @@ TEST_CASE("of what is shared out a rank has its share and the vectors", "[traini
     const Bench shared(config, world,
                        {.shard_ranks = world.size(),
                         .reduce_each_micro_batch = true,
-                        .gather_in_turn = world.size() > 1});
+                        .gather_each_unit = world.size() > 1});
     // A share is at most a row (of 72 elements) and its padding off for each of eight segments.
     const std::int64_t most = whole.elements(device::MemoryUse::gradients) / world.size() +
                               shared.vectors() + 8 * (72 + 16);
@@ -346,7 +346,7 @@ TEST_CASE("hooks tell which communicator moves which memory", "[training_hooks]"
     check({.shard_ranks = 4}, {"gradients by zero", "weights by zero"});
     check({.shard_ranks = 2}, {"gradients by replicas", "gradients by zero", "weights by zero"});
     check({.shard_ranks = 4, .reduce_each_micro_batch = true}, through_buffers);
-    check({.shard_ranks = 4, .gather_in_turn = true}, through_buffers);
+    check({.shard_ranks = 4, .gather_each_unit = true}, through_buffers);
   });
 }
 

@@ -150,7 +150,7 @@ class Saved {
 
   /// Files that the tool makes otherwise than the ranks of `target` do.
   std::vector<std::string> wrong_files(const Target& from, const Target& target, int processes) {
-    const fs::path to = scratch_ / "recut";
+    const fs::path to = scratch_ / "reshard";
     const fs::path& source_folder = by(from);
     comm::run_ranks(processes, [&](comm::Communicator& world) {
       const io::Checkpoint checkpoint = io::find_checkpoint(source_folder, world);

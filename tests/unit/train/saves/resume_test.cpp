@@ -170,7 +170,7 @@ TEST_CASE("a chain of jobs goes on when the step it began at is gone", "[resume]
              ContainsSubstring("is no checkpoint"));
 }
 
-TEST_CASE("a step of the fast level is not gone on from in place", "[resume]") {
+TEST_CASE("a step of the node-local tier is not gone on from in place", "[resume]") {
   const TinyRun tiny("gpt2");
   tiny.train(1, 4, "origin");
   const fs::path step = tiny.folder() / "fast" / "0123456789abcdef" / "step-000000004";
@@ -178,13 +178,13 @@ TEST_CASE("a step of the fast level is not gone on from in place", "[resume]") {
   fs::copy(step_folder(tiny, "origin", "step-000000004"), step);
   fs::create_directory_symlink(tiny.folder() / "fast", tiny.folder() / "link");
   const std::vector<std::string> fast{
-      "checkpoint.fast_dir=\"" + (tiny.folder() / "fast").string() + "\"",
-      "checkpoint.fast_every_steps=3"};
+      "checkpoint.node_local_dir=\"" + (tiny.folder() / "fast").string() + "\"",
+      "checkpoint.node_local_every_steps=3"};
   for (const fs::path& path : {step, tiny.folder() / "link/0123456789abcdef/step-000000004"}) {
     auto options = fast;
     options.push_back(resume_option(path));
     CHECK_THAT(refusal([&] { tiny.train(1, 8, "on", options); }),
-               ContainsSubstring("lies in checkpoint.fast_dir"));
+               ContainsSubstring("lies in checkpoint.node_local_dir"));
   }
   CHECK(fs::exists(step / "MANIFEST.json"));
   CHECK(tiny.train(1, 8, "on", {resume_option(step)}).losses.size() == 4);

@@ -299,10 +299,10 @@ TEST_CASE("time is kept for what comes after one more step", "[stop_request]") {
   evaluating.evaluation_due = true;
   CHECK_THAT(train::time_needed_s(evaluating), WithinRel(2 + 500 + 90 + 5.0, 1e-12));
   train::TimesSoFar fast = measured;
-  fast.fast_save_due = true;
-  fast.fast_save_s = 4;
+  fast.local_save_due = true;
+  fast.local_save_s = 4;
   CHECK_THAT(train::time_needed_s(fast), WithinRel(2 + 6 + 90 + 5.0, 1e-12));
-  fast.fast_save_s = 0;  // the first one, and it is no checkpoint whose time is known
+  fast.local_save_s = 0;  // the first one, and it is no checkpoint whose time is known
   CHECK_THAT(train::time_needed_s(fast), WithinRel(2 + 30000 + 90 + 5.0, 1e-12));
   // Before the first evaluation and the first save: 9 steps' samples, 1 TB at 50 MB/s.
   evaluating.evaluation_s = 0;

@@ -150,7 +150,7 @@ class Faults {
 struct SpoiledStep {
   Product product;
   bool changed = false;  ///< whether the fault changed a bit
-  train::ProductErrors errors;
+  train::MatmulErrors errors;
 };
 
 /// Spoils one product after the other, from number `first` on, one in each step. What the check of
@@ -164,7 +164,7 @@ std::vector<SpoiledStep> spoil_each_step(const train::RunOnMesh& run,
   for (std::size_t step = 0; step < last_step; ++step) {
     const Calls& of_product = calls[(first + step) % calls.size()];
     faults.arm(of_product);
-    const train::ProductErrors errors = walk.step().products;
+    const train::MatmulErrors errors = walk.step().products;
     result.push_back({of_product.product, MatmulFault::happened(), errors});
     MatmulFault::disarm();
   }

@@ -27,7 +27,7 @@ enum class RandomUse : std::uint32_t {
   test = 5,
   low_rank_factor = 6,  ///< where compression of gradients begins
   weight_rounding = 7,
-  product_check = 8,  ///< signs and rows by which `verify` looks at products
+  matmul_check = 8,  ///< signs and rows by which `verify` looks at products
 };
 
 struct PhiloxKey {

@@ -36,8 +36,8 @@ struct NodeHours {
 ///
 /// So lost is: what a later start computed again, the time between the last step that was saved and
 /// the end of an attempt that did not save, and all of an attempt that made no step. A step that no
-/// record of a checkpoint has (a fast level's) is placed by a straight line between those that the
-/// records have. The time in which a node was dead and nobody had noticed yet is not known: an
+/// record of a checkpoint has (a node-local tier's) is placed by a straight line between those that
+/// the records have. The time in which a node was dead and nobody had noticed yet is not known: an
 /// attempt whose end nobody noted lasts until its last sign of life.
 ///
 /// @param attempts    as attempts_of_run() has them

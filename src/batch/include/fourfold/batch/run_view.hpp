@@ -20,7 +20,7 @@
 namespace fourfold::batch {
 
 /// When a run will be done, against the end of its job.
-struct Outlook {
+struct Eta {
   double finish_unix_s = 0;  ///< of a run that has stopped: if it went on now
   /// nothing: the end of the job is not known, or the job is over
   std::optional<bool> in_time = {};
@@ -29,7 +29,7 @@ struct Outlook {
   std::optional<std::int64_t> more_jobs = {};
 };
 
-struct OutlookFacts {
+struct EtaFacts {
   double now_unix_s = 0;
   double remaining_s = 0;  ///< of training, from now on
   bool goes_on = true;
@@ -37,7 +37,7 @@ struct OutlookFacts {
   std::optional<double> deadline_unix_s = {};  ///< of its job
 };
 
-Outlook outlook(const OutlookFacts& facts);
+Eta eta(const EtaFacts& facts);
 
 /// What there is to say about a run. Nothing: not known.
 struct RunView {
@@ -56,7 +56,7 @@ struct RunView {
   /// Until the last step: from now on of a run that goes on; else of what is left behind the
   /// newest checkpoint.
   std::optional<double> remaining_s = {};
-  std::optional<Outlook> outlook = {};  ///< where remaining_s is known
+  std::optional<Eta> eta = {};  ///< where remaining_s is known
   std::optional<std::int64_t> checkpoint_step = {};
   std::string checkpoint = {};  ///< its path, as the run names it
   std::optional<double> checkpoint_unix_s = {};

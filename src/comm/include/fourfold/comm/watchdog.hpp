@@ -46,8 +46,8 @@ struct HangDiagnosis {
 
   /// node_fault when machines are gone or their communication has failed, else hang.
   ExitCode code() const noexcept;
-  /// Machines to leave out next time: those of ranks that are stopped, have not come to MPI_Init,
-  /// or are gone all together.
+  /// CollectiveTasks to leave out next time: those of ranks that are stopped, have not come to
+  /// MPI_Init, or are gone all together.
   std::vector<std::string> bad_hosts() const;
 };
 

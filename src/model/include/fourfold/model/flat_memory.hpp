@@ -25,9 +25,9 @@ struct Segment {
   Range flat;
   bool decay = false;                             ///< of all its parameters
   OptimizerGroup group = OptimizerGroup::others;  ///< likewise
-  int tile = Part::whole;
+  int tile = WeightGroup::whole;
   bool has_vectors() const noexcept { return unit == every_unit; }
-  Part part() const noexcept { return {unit, tile}; }
+  WeightGroup part() const noexcept { return {unit, tile}; }
 };
 
 /// The numbers of elements: first the matrices, unit by unit in table order, then the vectors, unit
@@ -56,7 +56,7 @@ enum class MatrixMemory : std::uint8_t {
   whole,  ///< every unit's
   /// blocks share two buffers, one after the other; the units at both ends share one. In tiles, the
   /// tiles of blocks share two, and those of both ends two others. Counted as communication
-  in_turn,
+  double_buffered,
 };
 
 /// Memory for one kind of numbers (weights, gradients), addressed by flat elements.
@@ -67,22 +67,22 @@ class FlatMemory {
   static constexpr int own_memory = -1;
 
   FlatMemory() = default;
-  /// @param blocks  the units that are blocks; the others are the ends. Only for in_turn
-  FlatMemory(const FlatLayout& layout, MatrixMemory matrices, Units blocks, device::MemoryUse use,
-             DType dtype, device::Arena& arena);
+  /// @param blocks  the units that are blocks; the others are the ends. Only for double_buffered
+  FlatMemory(const FlatLayout& layout, MatrixMemory matrices, UnitRange blocks,
+             device::MemoryUse use, DType dtype, device::Arena& arena);
 
   /// Whether `flat` lies in one part, or in the vectors; anything does if whole.
   bool holds(Range flat) const noexcept { return find(flat) != nullptr; }
   /// Rank 1. @pre holds(flat)
   TensorView at(Range flat) const;
   /// own_memory, or 0 ..< buffers.
-  int buffer_of(Part part) const noexcept;
+  int buffer_of(WeightGroup part) const noexcept;
 
  private:
   struct Piece {
     Range flat;
     TensorView memory;
-    Part part;
+    WeightGroup part;
     int buffer;
   };
   const Piece* find(Range flat) const noexcept;

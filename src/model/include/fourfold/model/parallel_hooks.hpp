@@ -13,8 +13,8 @@
 #include <fourfold/base/tensor_view.hpp>
 #include <fourfold/device/stream.hpp>
 #include <fourfold/kernels/attention.hpp>
+#include <fourfold/model/matmul_observer.hpp>
 #include <fourfold/model/parameter_table.hpp>
-#include <fourfold/model/product_observer.hpp>
 
 #include <cstdint>
 #include <optional>
@@ -44,8 +44,8 @@ class ParallelHooks {
 
   /// From now on every product of the model is shown to `observer` (borrowed), those made for the
   /// hooks too; nullptr, as at first: to nobody. @pre no pass is recorded as a CUDA graph
-  virtual void show_products_to(ProductObserver* observer) { product_observer_ = observer; }
-  ProductObserver* product_observer() const noexcept { return product_observer_; }
+  virtual void show_products_to(MatmulObserver* observer) { matmul_observer_ = observer; }
+  MatmulObserver* matmul_observer() const noexcept { return matmul_observer_; }
 
   // -- rows and features: tensor and sequence parallelism -----------------------------------------
 
@@ -66,7 +66,7 @@ class ParallelHooks {
 
   /// Says that gather_rows(x_RD, rows) will be asked for, perhaps after other gathers and sums: an
   /// implementation may begin it now, beside the work enqueued meanwhile. x_RD must stay as it is.
-  virtual void gather_ahead(ConstTensorView x_RD, std::int64_t rows, device::StreamRef stream);
+  virtual void prefetch_rows(ConstTensorView x_RD, std::int64_t rows, device::StreamRef stream);
 
   /// The sum over ranks of `partial`, or this rank's R rows of it: after a row-split product in the
   /// forward pass, after the gradient of a column-split product in the backward pass.
@@ -104,16 +104,16 @@ class ParallelHooks {
   /// where Parameters has them as far as `stream` can tell. Calls nest: with tied embeddings the
   /// head's unit also asks for unit 0. Segment::every_unit asks for the vectors alone, which come
   /// with every other part too.
-  virtual void weights_needed(Part part, device::StreamRef stream);
+  virtual void acquire_weights(WeightGroup part, device::StreamRef stream);
   /// Called after the last read of that pass over `part`.
-  virtual void weights_done(Part part, device::StreamRef stream);
-  /// Says that weights_needed(part) will come next, while another part is computed: an
+  virtual void release_weights(WeightGroup part, device::StreamRef stream);
+  /// Says that acquire_weights(part) will come next, while another part is computed: an
   /// implementation may begin to bring them now.
-  virtual void weights_ahead(Part part);
+  virtual void prefetch_weights(WeightGroup part);
 
   /// Called before anything is added to the gradients of the matrices of `part`; those of vectors
   /// may be added to at any time of a step.
-  virtual void gradients_needed(Part part, device::StreamRef stream);
+  virtual void gradients_needed(WeightGroup part, device::StreamRef stream);
 
   /// Called when a micro-batch has added all it adds to the gradients of a unit, within a stage
   /// from its last unit down. With tied embeddings the head's share of embedding.token.weight is
@@ -121,10 +121,10 @@ class ParallelHooks {
   /// half of a split backward pass (partial), and the last second half adds nothing (complete).
   /// For a tile it is called after each addition, always with `partial`: its unit's call, which
   /// comes last, says whether it is complete.
-  virtual void gradients_ready(Part part, Gradients state, device::StreamRef stream);
+  virtual void gradients_ready(WeightGroup part, Gradients state, device::StreamRef stream);
 
  private:
-  ProductObserver* product_observer_ = nullptr;
+  MatmulObserver* matmul_observer_ = nullptr;
 };
 
 }  // namespace fourfold::model

@@ -43,8 +43,8 @@ enum class Init : std::uint8_t { normal, ones, zeros };
 /// up. The last two are [rows, columns].
 enum class ParameterKind : std::uint8_t { vector, matrix, embedding };
 
-/// How tensor parallelism deals a parameter out: whole units along one dim. Units of one kind are
-/// dealt alike in all parameters.
+/// How tensor parallelism deals a parameter out: whole units along one dim. UnitRange of one kind
+/// are dealt alike in all parameters.
 struct TensorCut {
   enum class Unit : std::uint8_t { query_head, kv_head, ffn_feature, vocabulary_row };
   Unit unit = Unit::query_head;
@@ -77,7 +77,7 @@ struct ParameterSpec {
   float init_std = 0;  ///< of Init::normal: 0.02; o_proj and down_proj 0.02 / sqrt(2 * layers)
   bool decay = false;  ///< weight decay applies: here to all but vectors
   OptimizerGroup group = OptimizerGroup::others;
-  int unit = 0;  ///< see Units
+  int unit = 0;  ///< see UnitRange
   /// stored right after the parameter before it, of vectors the vector before it, so that both are
   /// read as one matrix: k and v after q, up after gate
   bool fused_with_previous = false;
@@ -95,29 +95,29 @@ struct ParameterSpec {
 /// A half-open range of units. A unit is what pipelines place and what ZeRO gathers: unit 0 is the
 /// embeddings, unit 1 + i is block i, unit layers + 1 is the final norm with the language-model
 /// head.
-struct Units {
+struct UnitRange {
   int begin = 0;
   int end = 0;
   bool contains(int unit) const noexcept { return begin <= unit && unit < end; }
-  friend bool operator==(const Units&, const Units&) = default;
+  friend bool operator==(const UnitRange&, const UnitRange&) = default;
 };
 
 /// Matrices that are gathered, used and reduced at once: all of a unit, or one tile of them where
 /// the flat memory has tiles (FlatLayout).
-struct Part {
+struct WeightGroup {
   static constexpr int whole = -1;
   int unit;
   int tile;  ///< counted within the unit, or `whole`
   // NOLINTNEXTLINE(google-explicit-constructor): a unit is a part
-  constexpr Part(int unit_in, int tile_in = whole) noexcept : unit(unit_in), tile(tile_in) {}
-  friend bool operator==(const Part&, const Part&) = default;
+  constexpr WeightGroup(int unit_in, int tile_in = whole) noexcept : unit(unit_in), tile(tile_in) {}
+  friend bool operator==(const WeightGroup&, const WeightGroup&) = default;
 };
 
 /// Of each parameter the whole tensor: what one rank holds without tensor parallelism.
 std::vector<Box> whole_boxes(std::span<const ParameterSpec> table);
 
 /// All units of a model: [0, layers + 2).
-Units all_units(const Architecture& config);
+UnitRange all_units(const Architecture& config);
 
 /// All parameters in the order of units. @pre config is resolved
 std::vector<ParameterSpec> parameter_table(const Architecture& config);
@@ -126,7 +126,8 @@ std::vector<ParameterSpec> parameter_table(const Architecture& config);
 /// embeddings a rank that has the head but not unit 0 gets embedding.token.weight as well, as a
 /// parameter of the head's unit: a second copy, whose gradient must be added to the first's.
 /// @pre the ranges ascend and do not overlap
-std::vector<ParameterSpec> parameter_table(const Architecture& config, std::span<const Units> held);
-std::vector<ParameterSpec> parameter_table(const Architecture& config, Units units);
+std::vector<ParameterSpec> parameter_table(const Architecture& config,
+                                           std::span<const UnitRange> held);
+std::vector<ParameterSpec> parameter_table(const Architecture& config, UnitRange units);
 
 }  // namespace fourfold::model

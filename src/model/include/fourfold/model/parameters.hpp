@@ -33,9 +33,9 @@ struct Parameter {
 struct ParameterMemory {
   MatrixMemory weights = MatrixMemory::whole;
   MatrixMemory gradients = MatrixMemory::whole;
-  bool masters = true;  ///< false: somebody else has them
-  Units blocks = {};    ///< the units that are blocks; needed for in_turn
-  int tiles = 1;        ///< of each matrix (FlatLayout)
+  bool masters = true;    ///< false: somebody else has them
+  UnitRange blocks = {};  ///< the units that are blocks; needed for double_buffered
+  int tiles = 1;          ///< of each matrix (FlatLayout)
 };
 
 /// The weights, gradients and master weights of one rank.

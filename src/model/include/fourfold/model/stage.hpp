@@ -92,8 +92,9 @@ class Stage {
   ///                    shows what it takes
   /// @param host        likewise in host memory; needed with options.activations_on_host
   /// @throws UserError (config) as validate_for_device()
-  Stage(const Architecture& config, Units units, const Parameters& parameters, ParallelHooks& hooks,
-        device::Arena& arena, const StageOptions& options, device::Arena* host = nullptr);
+  Stage(const Architecture& config, UnitRange units, const Parameters& parameters,
+        ParallelHooks& hooks, device::Arena& arena, const StageOptions& options,
+        device::Arena* host = nullptr);
   ~Stage();
   Stage(Stage&&) noexcept;
   Stage& operator=(Stage&&) noexcept;

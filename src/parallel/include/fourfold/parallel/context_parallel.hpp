@@ -29,7 +29,7 @@
 #include <fourfold/device/stream.hpp>
 #include <fourfold/kernels/attention.hpp>
 #include <fourfold/kernels/library_memory.hpp>
-#include <fourfold/model/product_observer.hpp>
+#include <fourfold/model/matmul_observer.hpp>
 #include <fourfold/parallel/context_cut.hpp>
 
 #include <cstdint>
@@ -58,7 +58,7 @@ class ContextParallel {
   ContextParallel& operator=(const ContextParallel&) = delete;
 
   /// As model::ParallelHooks has it: the parts of attention are products too.
-  void show_products_to(model::ProductObserver* observer) noexcept { product_observer_ = observer; }
+  void show_products_to(model::MatmulObserver* observer) noexcept { matmul_observer_ = observer; }
 
   /// The contracts are those of model::ParallelHooks; `shape` has this rank's sizes. lse_BNT is
   /// what the mode needs for its own backward pass: B T N numbers, not always in the kernel's
@@ -74,10 +74,10 @@ class ContextParallel {
                                   device::StreamRef stream) = 0;
 
  protected:
-  model::ProductObserver* product_observer() const noexcept { return product_observer_; }
+  model::MatmulObserver* matmul_observer() const noexcept { return matmul_observer_; }
 
  private:
-  model::ProductObserver* product_observer_ = nullptr;
+  model::MatmulObserver* matmul_observer_ = nullptr;
 };
 
 /// The chosen mode over `cp` (borrowed), with its buffers from `arena`. Nothing when cp has one

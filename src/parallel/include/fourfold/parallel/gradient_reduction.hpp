@@ -51,8 +51,8 @@ class GradientReduction {
   /// Before the first micro-batch of a step: gradients are zero.
   virtual void begin_step(device::StreamRef stream) = 0;
   /// As ParallelHooks::gradients_needed and gradients_ready.
-  virtual void needed(model::Part part, device::StreamRef stream) = 0;
-  virtual void ready(model::Part part, model::Gradients state, device::StreamRef stream) = 0;
+  virtual void needed(model::WeightGroup part, device::StreamRef stream) = 0;
+  virtual void ready(model::WeightGroup part, model::Gradients state, device::StreamRef stream) = 0;
   /// All units are complete: starts what is left, the vectors among it.
   virtual void finish(device::StreamRef stream) = 0;
   /// Orders `stream` after the sums of a segment. @pre finish() came before
@@ -75,7 +75,7 @@ std::unique_ptr<GradientReduction> reduce_each_step(const ReductionPlan& plan);
 
 /// Once per micro-batch: what a part adds goes to the share at once, so that blocks have two
 /// buffers in turn for their gradients rather than memory each. Vectors are summed once per step.
-/// @pre matrices of gradients are in_turn; the share has gradients of its own
+/// @pre matrices of gradients are double_buffered; the share has gradients of its own
 std::unique_ptr<GradientReduction> reduce_each_micro_batch(const ReductionPlan& plan,
                                                            device::Arena& arena);
 

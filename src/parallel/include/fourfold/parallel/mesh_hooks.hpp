@@ -21,12 +21,12 @@ class MeshHooks : public model::ParallelHooks {
   MeshHooks(comm::Mesh& mesh, const TensorParallelOptions& tensor,
             const ContextParallelOptions& context, device::Arena& arena);
 
-  void show_products_to(model::ProductObserver* observer) override;
+  void show_products_to(model::MatmulObserver* observer) override;
   Range residual_rows(std::int64_t rows) const override;
   bool adds_once() const override;
   ConstTensorView gather_rows(ConstTensorView x_RD, std::int64_t rows,
                               device::StreamRef stream) override;
-  void gather_ahead(ConstTensorView x_RD, std::int64_t rows, device::StreamRef stream) override;
+  void prefetch_rows(ConstTensorView x_RD, std::int64_t rows, device::StreamRef stream) override;
   void reduce_rows(TensorView partial_TD, TensorView y_RD, device::StreamRef stream) override;
   void attention(const kernels::AttentionShape& shape, kernels::ConstHeads q, kernels::ConstHeads k,
                  kernels::ConstHeads v, kernels::Heads out, float* lse_BNT,

@@ -57,7 +57,7 @@ class ParameterShard {
   /// All of `parameters`, which have their masters themselves.
   explicit ParameterShard(const model::Parameters& parameters);
   /// @param layout  of the same parameters; borrowed during the call
-  /// @pre parameters have no masters; what options shard is in_turn there
+  /// @pre parameters have no masters; what options shard is double_buffered there
   ParameterShard(const model::Parameters& parameters, const ShardLayout& layout, int rank,
                  const ShareOptions& options, device::Arena& arena);
 

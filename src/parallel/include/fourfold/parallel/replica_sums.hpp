@@ -23,7 +23,7 @@ class ReplicaSums {
 
   /// Sums what a part has of matrices, a unit in all its parts, or a unit of vectors, ordered on
   /// `stream`. Collective over the holders.
-  void sum_matrices(model::Part part, device::StreamRef stream);
+  void sum_matrices(model::WeightGroup part, device::StreamRef stream);
   void sum_matrices_of_unit(int unit, device::StreamRef stream);
   void sum_vectors(int unit, device::StreamRef stream);
 
@@ -36,7 +36,7 @@ class ReplicaSums {
 
  private:
   struct Addend {
-    model::Part part;  ///< of vectors: their unit
+    model::WeightGroup part;  ///< of vectors: their unit
     bool matrix;
     comm::Communicator* holders;
     TensorView gradient;

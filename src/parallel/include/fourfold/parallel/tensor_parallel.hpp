@@ -68,7 +68,7 @@ class TensorParallel {
   Range residual_rows(std::int64_t rows) const;
   bool adds_once() const { return tp_->rank() == 0; }
   ConstTensorView gather_rows(ConstTensorView x_RD, std::int64_t rows, device::StreamRef stream);
-  void gather_ahead(ConstTensorView x_RD, std::int64_t rows, device::StreamRef stream);
+  void prefetch_rows(ConstTensorView x_RD, std::int64_t rows, device::StreamRef stream);
   void reduce_rows(TensorView partial_TD, TensorView y_RD, device::StreamRef stream);
   void cross_entropy(model::VocabularyPart part, TensorView logits_TV, ConstTensorView target_T,
                      TensorView loss_T, std::optional<float> gradient_scale,
@@ -87,7 +87,7 @@ class TensorParallel {
   comm::Communicator* tp_;
   bool sequence_parallel_;
   TensorView gathered_TD_;  ///< of gather_rows
-  TensorView ahead_TD_;     ///< of gather_ahead, until its gather_rows swaps the two
+  TensorView ahead_TD_;     ///< of prefetch_rows, until its gather_rows swaps the two
   const void* ahead_of_ = nullptr;
   comm::Work ahead_;
   TensorView statistics_;     ///< f32, tp x T x 3: of the loss

@@ -45,13 +45,14 @@ class TrainingHooks : public MeshHooks {
                 const ContextParallelOptions& context, const ZeroOptions& zero,
                 const CompressionOptions& compression, device::Arena& arena);
 
-  void weights_needed(model::Part part, device::StreamRef stream) override;
-  void weights_done(model::Part part, device::StreamRef stream) override;
-  void weights_ahead(model::Part part) override;
-  void gradients_needed(model::Part part, device::StreamRef stream) override;
+  void acquire_weights(model::WeightGroup part, device::StreamRef stream) override;
+  void release_weights(model::WeightGroup part, device::StreamRef stream) override;
+  void prefetch_weights(model::WeightGroup part) override;
+  void gradients_needed(model::WeightGroup part, device::StreamRef stream) override;
   /// Collective over the data plane. Units may become complete in another order than
   /// StageLayout::finishing_units; where they are summed once per step it is in that order.
-  void gradients_ready(model::Part part, model::Gradients state, device::StreamRef stream) override;
+  void gradients_ready(model::WeightGroup part, model::Gradients state,
+                       device::StreamRef stream) override;
 
   /// Notes what goes over the axes, gathers of weights and sums of gradients from here on.
   /// @param recorder  borrowed; or nullptr

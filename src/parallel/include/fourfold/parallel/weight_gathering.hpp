@@ -17,9 +17,9 @@ namespace fourfold::parallel {
 /// Brings together the weights of which each rank of a group has updated its share.
 ///
 /// Where the memory of matrices is whole, a segment is gathered as soon as it is updated, beside
-/// what comes then, and stays. Where it is in_turn (ZeRO-3), a part is gathered into its buffer
-/// before it is needed, and stays until another takes the buffer. Vectors are always whole. The
-/// gathers run on a stream of their own. Collective: all ranks make the same calls in the same
+/// what comes then, and stays. Where it is double_buffered (ZeRO-3), a part is gathered into its
+/// buffer before it is needed, and stays until another takes the buffer. Vectors are always whole.
+/// The gathers run on a stream of their own. Collective: all ranks make the same calls in the same
 /// order.
 class WeightGathering {
  public:
@@ -32,25 +32,26 @@ class WeightGathering {
   void updated(std::size_t segment, device::StreamRef stream);
 
   /// As ParallelHooks: orders `stream` after the gather of the part's weights, and of the vectors.
-  void needed(model::Part part, device::StreamRef stream);
-  void done(model::Part part, device::StreamRef stream);
+  void needed(model::WeightGroup part, device::StreamRef stream);
+  void done(model::WeightGroup part, device::StreamRef stream);
   /// Orders `stream` after all gathers under way.
   void wait(device::StreamRef stream);
   /// The part will be needed next. Begins its gather, if its buffer is free.
-  void ahead(model::Part part);
+  void ahead(model::WeightGroup part);
 
  private:
   /// A buffer that parts take turns with.
   struct Buffer {
-    model::Part part = model::Segment::every_unit;  ///< whose weights it has; every_unit: nobody's
-    int in_use = 0;                                 ///< needed() without done()
+    model::WeightGroup part =
+        model::Segment::every_unit;  ///< whose weights it has; every_unit: nobody's
+    int in_use = 0;                  ///< needed() without done()
     device::Event last_read;
     std::vector<comm::Work> gathers;
   };
-  Buffer* buffer_of(model::Part part);
-  bool is_in_turn(std::size_t segment) const;
+  Buffer* buffer_of(model::WeightGroup part);
+  bool is_double_buffered(std::size_t segment) const;
   comm::Work gather(std::size_t segment);
-  void begin(Buffer& buffer, model::Part part);
+  void begin(Buffer& buffer, model::WeightGroup part);
 
   comm::Communicator* group_;
   const model::Parameters* parameters_;

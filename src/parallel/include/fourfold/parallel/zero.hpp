@@ -20,8 +20,9 @@ struct ZeroOptions {
   /// Gradients of matrices are reduced after every micro-batch, so that none but the share's stay
   bool reduce_each_micro_batch = false;
   /// Weights of matrices are gathered when they are needed, and none but the share's stay
-  bool gather_in_turn = false;
-  /// Of each matrix, that are gathered and reduced by themselves; above 1 only with gather_in_turn
+  bool gather_each_unit = false;
+  /// Of each matrix, that are gathered and reduced by themselves; above 1 only with
+  /// gather_each_unit
   int tiles = 1;
   /// Masters, and the optimizer's state, are not in device memory
   bool offloads_state = false;

@@ -48,8 +48,8 @@ double learning_rate(const LearningRateSchedule& schedule, std::int64_t step);
 /// @param before  the schedule of the updates made
 /// @param made    updates so far; at least 1
 /// @param steps   all that the run will make; more than `made`
-std::string rate_outlook(const LearningRateSchedule& before, const LearningRateSchedule& now,
-                         std::int64_t made, std::int64_t steps);
+std::string rate_eta(const LearningRateSchedule& before, const LearningRateSchedule& now,
+                     std::int64_t made, std::int64_t steps);
 /// Whether all updates that are left have the rate 0 and change nothing.
 /// @pre 0 <= made < steps
 bool ends_at_rate_zero(const LearningRateSchedule& now, std::int64_t made, std::int64_t steps);

@@ -87,7 +87,7 @@ struct TrainConfig {
   model::Recompute recompute;  ///< what is kept from a block's forward to its backward pass
   int head_chunks = 1;         ///< of rows, that logits and loss are made in
   /// file of the fastest ways of products; empty: they are made the way that the library puts first
-  std::string product_choices = {};
+  std::string matmul_tuning_file = {};
   bool deterministic_attention = true;  ///< on GPUs; false: faster, with less memory
   CudaGraphs cuda_graphs = CudaGraphs::automatic;
   /// also after the last step; no evaluation without data.validation
@@ -160,11 +160,11 @@ struct CheckpointConfig {
   bool async = false;          ///< written from a copy while the run computes
   std::int64_t async_copies = 1;
   BusySave when_busy = BusySave::wait;
-  double margin_s = 5;                ///< left to the end of the job when the last save is over
-  std::string fast_dir;               ///< of each node, for steps in between; empty: none
-  std::int64_t fast_every_steps = 0;  ///< > 0 with fast_dir
-  std::int64_t fast_keep_last = 1;
-  bool fast_partner = true;  ///< the next node has copies
+  double margin_s = 5;         ///< left to the end of the job when the last save is over
+  std::string node_local_dir;  ///< of each node, for steps in between; empty: none
+  std::int64_t node_local_every_steps = 0;  ///< > 0 with node_local_dir
+  std::int64_t node_local_keep_last = 1;
+  bool node_local_partner = true;  ///< the next node has copies
   std::int64_t share_reads_from = 4;
   std::string resume = "auto";  ///< "auto", "never" or a step directory
   bool weights_only = false;    ///< of the step directory
@@ -188,13 +188,13 @@ struct LogConfig {
   friend bool operator==(const LogConfig&, const LogConfig&) = default;
 };
 
-/// [watch]
-struct WatchConfig {
+/// [watchdog]
+struct WatchdogConfig {
   bool enabled = true;
   double deadline_s = 600;  ///< that a rank may wait for others in one operation
   double silence_s = 60;    ///< without a sign of life from a rank
   double start_s = 300;     ///< that ranks may wait in MPI_Init; 0: not watched
-  friend bool operator==(const WatchConfig&, const WatchConfig&) = default;
+  friend bool operator==(const WatchdogConfig&, const WatchdogConfig&) = default;
 };
 
 struct RunConfig {
@@ -207,7 +207,7 @@ struct RunConfig {
   DataConfig data;
   CheckpointConfig checkpoint;
   LogConfig log;
-  WatchConfig watch;
+  WatchdogConfig watchdog;
   friend bool operator==(const RunConfig&, const RunConfig&) = default;
 };
 

@@ -85,10 +85,14 @@ const RunKey* find_run_key(std::string_view full_name);
 /// A key that run files had once. Configurations that were saved then have it still.
 struct FormerKey {
   std::string_view full_name;
-  std::string_view reason;  ///< it is gone
+  std::string_view now = {};     ///< the full name that its value is read under; none: it is gone
+  std::string_view reason = {};  ///< it is gone
 };
 /// The one called "table.name", or nullptr.
 const FormerKey* find_former_key(std::string_view full_name) noexcept;
+/// What a table that run files had once is called now; empty: there was none of this name, or all
+/// in it is gone.
+std::string_view table_now(std::string_view name) noexcept;
 
 /// Names of the tables, in order, with one sentence each.
 struct RunTable {

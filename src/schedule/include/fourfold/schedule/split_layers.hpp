@@ -21,7 +21,8 @@ struct PassFlops {
   double sum() const noexcept { return forward + backward_input + backward_weight; }
 };
 /// @param tokens  of a sequence
-PassFlops pass_flops(const model::Architecture& config, model::Units units, std::int64_t tokens);
+PassFlops pass_flops(const model::Architecture& config, model::UnitRange units,
+                     std::int64_t tokens);
 
 struct LayerSplit {
   std::int64_t stages = 1;  ///< mesh.pp
@@ -42,17 +43,18 @@ struct LayerSplit {
 /// @param config  resolved
 /// @throws UserError (config): fewer layers than virtual stages, or stage_layers that do not fit,
 ///   with the nearest value that works
-std::vector<model::Units> split_layers(const model::Architecture& config, const LayerSplit& split);
+std::vector<model::UnitRange> split_layers(const model::Architecture& config,
+                                           const LayerSplit& split);
 
 /// Which rank of the pp axis holds which units, and in which order it works on them. A pure value;
 /// the same on all ranks.
 struct StageLayout {
   Schedule schedule;
-  std::vector<model::Units> stages;  ///< by virtual stage (split_layers)
-  bool tied = false;                 ///< the head reads embedding.token.weight
+  std::vector<model::UnitRange> stages;  ///< by virtual stage (split_layers)
+  bool tied = false;                     ///< the head reads embedding.token.weight
 
   /// The ranges of a rank by chunk; they ascend.
-  std::vector<model::Units> chunks_of(int rank) const;
+  std::vector<model::UnitRange> chunks_of(int rank) const;
   int rank_of_unit(int unit) const;
   /// The ranks that hold a parameter: one, or with tied embeddings those of unit 0 and of the head.
   std::vector<int> holders(const model::ParameterSpec& spec) const;

@@ -5,7 +5,7 @@
 #include <fourfold/comm/communicator.hpp>
 #include <fourfold/io/background_saver.hpp>
 #include <fourfold/io/checkpoint_store.hpp>
-#include <fourfold/io/fast_level.hpp>
+#include <fourfold/io/local_tier.hpp>
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/telemetry/metrics.hpp>
 
@@ -25,9 +25,9 @@ namespace fourfold::train {
 io::StoreOptions store_options(const runfile::CheckpointConfig& config, int ranks,
                                std::span<const std::string> rank_hosts);
 
-/// What it says of steps between them. @pre checkpoint.fast_dir is set
-io::FastLevelOptions fast_options(const runfile::CheckpointConfig& config, int ranks,
-                                  std::span<const std::string> rank_hosts);
+/// What it says of steps between them. @pre checkpoint.node_local_dir is set
+io::LocalTierOptions local_tier_options(const runfile::CheckpointConfig& config, int ranks,
+                                        std::span<const std::string> rank_hosts);
 
 /// What a save saves, made ready when it begins.
 /// @param may_arrive  the pieces may be on their way still (io::SaveRequest::has_arrived)

@@ -73,7 +73,7 @@ Tolerances tolerances_for(const runfile::RunConfig& config) noexcept;
 /// can make. Gradients being compared at every step, nothing else can differ.
 ///
 /// A product is held against its own operands, on the rank that makes it: sums of its rows and
-/// columns with random signs against those that the operands make (product_sums.hpp), rows of
+/// columns with random signs against those that the operands make (matmul_sums.hpp), rows of
 /// attention and of its gradients against rows written out plainly (attention_rows.hpp). So one
 /// that goes wrong is found whatever becomes of it in the step, in 16 bits as in f32.
 struct StepErrors {

@@ -33,16 +33,16 @@ struct RankPlan {
   comm::MeshCoordinate coordinate;
   /// Ranks of the world on this rank's line of each axis, in the order of positions.
   std::array<std::vector<std::int64_t>, comm::axis_count> lines;
-  std::vector<model::Units> chunks;    ///< of the model
-  std::array<Range, 2> tokens;         ///< of each sequence: parallel::context_chunks
-  std::vector<PlannedTensor> tensors;  ///< in the order of the model
-  device::MemoryBytes memory_bytes{};  ///< but for the kernels' scratch
-  device::MemoryBytes extent_bytes{};  ///< the same as one block for each use
-  std::size_t library_bytes = 0;       ///< library_bytes()
-  std::size_t host_bytes = 0;          ///< offloaded state and activations in host memory, buffers
-  std::size_t process_bytes = 0;       ///< process_bytes(), in host memory
-  std::size_t image_bytes = 0;         ///< pinned, for the state of a device in saves and loads
-  std::size_t file_bytes = 0;          ///< offloaded state on disk
+  std::vector<model::UnitRange> chunks;  ///< of the model
+  std::array<Range, 2> tokens;           ///< of each sequence: parallel::context_chunks
+  std::vector<PlannedTensor> tensors;    ///< in the order of the model
+  device::MemoryBytes memory_bytes{};    ///< but for the kernels' scratch
+  device::MemoryBytes extent_bytes{};    ///< the same as one block for each use
+  std::size_t library_bytes = 0;         ///< library_bytes()
+  std::size_t host_bytes = 0;     ///< offloaded state and activations in host memory, buffers
+  std::size_t process_bytes = 0;  ///< process_bytes(), in host memory
+  std::size_t image_bytes = 0;    ///< pinned, for the state of a device in saves and loads
+  std::size_t file_bytes = 0;     ///< offloaded state on disk
 };
 
 /// Of H100 and H200: what is planned for where nobody says.

@@ -103,7 +103,7 @@ class StepRunner {
 
   /// As model::ParallelHooks has it. @pre train.cuda_graphs = "never", or a mesh where graph_use()
   /// has none
-  void show_products_to(model::ProductObserver* observer) { hooks_.show_products_to(observer); }
+  void show_products_to(model::MatmulObserver* observer) { hooks_.show_products_to(observer); }
 
   /// From now on run() records the parts of the step after `load` and the pipeline's actions
   /// (borrowed); nullptr: nothing.

@@ -109,9 +109,9 @@ struct TimesSoFar {
   bool evaluation_due = false;  ///< after the next step
   /// Samples of an evaluation as a multiple of those of a step; for the first evaluation.
   double evaluation_steps = 0;
-  double save_bytes = 0;       ///< that this rank writes; for the first save
-  bool fast_save_due = false;  ///< after the next step
-  double fast_save_s = 0;
+  double save_bytes = 0;        ///< that this rank writes; for the first save
+  bool local_save_due = false;  ///< after the next step
+  double local_save_s = 0;
   double margin_s = 5;  ///< checkpoint.margin_s
 };
 

@@ -59,7 +59,7 @@ struct Elements {
   ConstTensorView gradient;
   TensorView weight;  ///< absent: the master is what products read
   bool decay = false;
-  kernels::Place place = kernels::Place::device;
+  kernels::MemorySpace place = kernels::MemorySpace::device;
 
   /// Those at `part` of the share's state.
   Elements at(Range part) const;

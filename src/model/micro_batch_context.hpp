@@ -1,0 +1,49 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// What one pass of one micro-batch through a stage has in common for all its units.
+#pragma once
+
+#include <fourfold/base/box.hpp>
+#include <fourfold/base/tensor_view.hpp>
+#include <fourfold/kernels/dropout.hpp>
+
+#include <cstdint>
+
+namespace fourfold::model {
+
+struct MicroBatchContext {
+  std::int64_t sequences = 0;  ///< B
+  std::int64_t tokens = 0;     ///< T
+  std::int64_t rows = 0;       ///< N = B * T
+  Range residual;              ///< which of the rows the residual stream of this rank holds: R
+  ConstTensorView token_N;     ///< absent without unit 0
+  ConstTensorView target_N;    ///< absent without the head
+  ConstTensorView position_N;
+  ConstTensorView sample_N;      ///< absent without dropout
+  kernels::DropoutSite dropout;  ///< all but the site; probability 0: nothing is dropped
+  float gradient_scale = 0;      ///< of the loss, in training
+  bool deterministic_attention = true;
+  bool drops() const noexcept { return dropout.probability > 0; }
+
+  /// y_RD = residual_RD + dropout(x_RD) at one place of the model; residual may be absent.
+  void drop_and_add(std::uint64_t site, ConstTensorView x_RD, ConstTensorView residual_RD,
+                    TensorView y_RD, device::StreamRef stream) const;
+  /// dx_RD = gradient of dropout at that place. @pre drops()
+  void drop_backward(std::uint64_t site, ConstTensorView dy_RD, TensorView dx_RD,
+                     device::StreamRef stream) const;
+};
+
+/// Places of dropout: 2 * layer after attention, one more after the mlp, the embedding after all
+/// blocks, so that the numbers do not depend on which stage holds what.
+inline std::uint64_t attention_dropout_site(int layer) {
+  return 2 * layer;
+}
+inline std::uint64_t mlp_dropout_site(int layer) {
+  return 2 * layer + 1;
+}
+inline std::uint64_t embedding_dropout_site(std::int64_t layers) {
+  return 2 * layers;
+}
+
+}  // namespace fourfold::model

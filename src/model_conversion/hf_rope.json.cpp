@@ -1,0 +1,118 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "config_members.json.hpp"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <string>
+
+namespace fourfold::model_conversion {
+namespace {
+
+/// What one object says of rotary positions, "rope_parameters" of transformers 5 or "rope_scaling"
+/// of 4.
+class RopeObject {
+ public:
+  explicit RopeObject(const Members& members) : members_(members) {
+    if (const std::string key = members.nested(); !key.empty()) {
+      members.not_computed(key, "the same rotary positions in all layers");
+    }
+    if (members.find("rope_type") != nullptr && members.find("type") != nullptr &&
+        members.text("rope_type", "") != members.text("type", "")) {
+      members.contradict("rope_type", members.stated("type"));
+    }
+    key_ = members.find("rope_type") != nullptr ? "rope_type" : "type";
+    type_ = members.text(key_, "default");
+  }
+  const std::string& type() const { return type_; }
+  /// @param context  of the model, which is the original one where nothing else is said
+  model::RopeScaling scaling(std::int64_t context) const {
+    if (members_.number("partial_rotary_factor", 1) != 1) {
+      members_.not_computed("partial_rotary_factor", "rotary positions of whole heads");
+    }
+    if (type_ == "default") {
+      return {};
+    }
+    if (type_ != "linear" && type_ != "llama3") {
+      members_.not_computed(key_, "default, linear and llama3");
+    }
+    model::RopeScaling result;
+    result.kind = model::RopeScaling::Kind::linear;
+    result.factor = members_.number("factor");
+    if (type_ == "llama3") {
+      result.kind = model::RopeScaling::Kind::by_wavelength;
+      result.low_freq_factor = members_.number("low_freq_factor");
+      result.high_freq_factor = members_.number("high_freq_factor");
+      result.original_context =
+          members_.optional_size("original_max_position_embeddings").value_or(context);
+    }
+    return result;
+  }
+
+ private:
+  Members members_;
+  std::string key_;
+  std::string type_;
+};
+
+/// The base of the frequencies, which may stand in three places.
+double read_rope_theta(const Members& members) {
+  std::optional<double> theta;
+  std::string first;
+  for (const char* const name : {"", "rope_parameters", "rope_scaling"}) {
+    const std::optional<Members> where =
+        *name == '\0' ? std::optional(members) : members.object(name);
+    if (!where || where->find("rope_theta") == nullptr) {
+      continue;
+    }
+    const double found = where->number("rope_theta");
+    if (theta && found != *theta) {
+      where->contradict("rope_theta", first);
+    }
+    const std::string stated = where->stated("rope_theta");
+    first = *name == '\0' ? stated : fmt::format("{} in {}", stated, name);
+    theta = found;
+  }
+  return theta.value_or(10000.0);
+}
+
+}  // namespace
+
+void read_rope(const Members& members, model::Architecture& config) {
+  config.positions.rope_theta = read_rope_theta(members);
+  if (members.number("partial_rotary_factor", 1) != 1) {
+    members.not_computed("partial_rotary_factor", "rotary positions of whole heads");
+  }
+  const std::optional<Members> parameters = members.object("rope_parameters");
+  const std::optional<Members> scaling = members.object("rope_scaling");
+  if (!parameters && !scaling) {
+    return;
+  }
+  const RopeObject rope(parameters ? *parameters : *scaling);
+  const RopeObject other(scaling ? *scaling : *parameters);
+  const auto contradict = [&] {
+    members.contradict("rope_scaling", members.stated("rope_parameters"));
+  };
+  if (rope.type() != other.type()) {
+    contradict();
+  }
+  config.positions.rope_scaling = rope.scaling(config.context);
+  if (config.positions.rope_scaling != other.scaling(config.context)) {
+    contradict();
+  }
+  const auto outside = members.optional_size("original_max_position_embeddings");
+  if (outside && config.positions.rope_scaling.kind == model::RopeScaling::Kind::by_wavelength) {
+    const bool is_said_twice =
+        (parameters && parameters->find("original_max_position_embeddings")) ||
+        (scaling && scaling->find("original_max_position_embeddings"));
+    if (is_said_twice && *outside != config.positions.rope_scaling.original_context) {
+      members.contradict("original_max_position_embeddings",
+                         members.stated(parameters ? "rope_parameters" : "rope_scaling"));
+    }
+    config.positions.rope_scaling.original_context = *outside;
+  }
+}
+
+}  // namespace fourfold::model_conversion
