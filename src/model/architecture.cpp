@@ -165,6 +165,9 @@ void Architecture::validate() const {
   }
   validate_heads(*this);
   validate_traits(*this);
+  if (!frozen.empty()) {
+    validate_frozen(*this);
+  }
 }
 
 void validate_for_device(const Architecture& config) {

@@ -1,19 +1,29 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
+#include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
+#include <fourfold/base/text.hpp>
 #include <fourfold/model/parameter_table.hpp>
 
 #include <fmt/format.h>
+#include <fnmatch.h>
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <optional>
+#include <string>
 #include <utility>
 
 namespace fourfold::model {
 namespace {
 
 constexpr float base_std = 0.02F;
+
+bool matches(const std::string& pattern, const std::string& name) {
+  return ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+}
 
 /// Writes the specs of one model, unit after unit.
 class Table {
@@ -36,6 +46,7 @@ class Table {
       linear("lm_head", config_.vocab, config_.hidden,
              {.cut = vocabulary(0), .group = OptimizerGroup::others});
     }
+    freeze();
     return std::move(specs_);
   }
 
@@ -149,6 +160,17 @@ class Table {
             .unit = unit_};
   }
 
+  void freeze() {
+    for (ParameterSpec& spec : specs_) {
+      if (std::ranges::any_of(config_.frozen, [&](const std::string& pattern) {
+            return matches(pattern, spec.name);
+          })) {
+        spec.group = OptimizerGroup::frozen;
+        spec.decay = false;
+      }
+    }
+  }
+
   const Architecture& config_;
   float residual_std_;
   int unit_ = 0;
@@ -171,6 +193,38 @@ UnitRange all_units(const Architecture& config) {
 
 std::vector<ParameterSpec> parameter_table(const Architecture& config) {
   return Table(config).write();
+}
+
+void validate_frozen(const Architecture& config) {
+  const std::vector<ParameterSpec> table = parameter_table(config);
+  std::vector<std::string> names;
+  std::ranges::transform(table, std::back_inserter(names), &ParameterSpec::name);
+  for (const std::string& pattern : config.frozen) {
+    if (std::ranges::none_of(names, [&](const auto& name) { return matches(pattern, name); })) {
+      const auto near = nearest(pattern, names);
+      throw UserError(ExitCode::config,
+                      format_message("model.frozen names \"{}\", which no parameter is called "
+                                     "(this model has {}, ..., {}); {}",
+                                     pattern, names.front(), names.back(),
+                                     near ? format_message("did you mean \"{}\"?", *near)
+                                          : "name parameters, with * for any characters"));
+    }
+  }
+  if (std::ranges::none_of(table, &ParameterSpec::is_trainable)) {
+    throw UserError(ExitCode::config,
+                    "model.frozen names all parameters (nothing would be trained); leave some out");
+  }
+  const ParameterSpec* before[2] = {};  // the last matrix and the last vector
+  for (const ParameterSpec& spec : table) {
+    const ParameterSpec*& last = before[spec.is_vector() ? 1 : 0];
+    if (spec.fused_with_previous && spec.is_trainable() != last->is_trainable()) {
+      throw UserError(ExitCode::config,
+                      format_message("model.frozen names one of {} and {} (one matmul reads both); "
+                                     "name both or none",
+                                     last->name, spec.name));
+    }
+    last = &spec;
+  }
 }
 
 std::vector<ParameterSpec> parameter_table(const Architecture& config,

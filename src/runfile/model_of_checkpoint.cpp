@@ -24,10 +24,12 @@ bool same_tensors(const model::Architecture& a, const model::Architecture& b) {
                             });
 }
 
-/// Whether the same weights compute something else when the key changes. Dropout is of training
-/// alone; rotary positions have no table, and a shorter or longer sequence is the same function.
+/// Whether the same weights compute something else when the key changes. Dropout and what is frozen
+/// are of training alone; rotary positions have no table, and a shorter or longer sequence is the
+/// same function.
 bool changes_function(const RunKey& key, const RunConfig& config) {
-  return key.name != "dropout" && !(key.name == "context" && config.model.positions.are_rotary());
+  return key.name != "dropout" && key.name != "frozen" &&
+         !(key.name == "context" && config.model.positions.are_rotary());
 }
 
 std::vector<ConfigChange> model_changes(const RunConfig& before, const RunConfig& after) {

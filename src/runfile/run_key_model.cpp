@@ -148,6 +148,13 @@ std::vector<RunKey> token_keys() {
        .field = member(&Architecture::tie_embeddings),
        .meaning = "The language-model head is the token embedding.",
        .on_resume = impossible},
+      {.table = table,
+       .name = "frozen",
+       .field = member(&Architecture::frozen),
+       .meaning = "Names of parameters that are not trained and keep their bits, with * for any "
+                  "characters: \"embedding.*\", \"layers.0.*\". Of matrices that one matmul "
+                  "reads (query, key and value; gate and up), all or none.",
+       .on_resume = impossible},
   };
 }
 

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/kernels/cast.hpp>
 #include <fourfold/kernels/optimizer.hpp>
 #include <fourfold/train/update_rule.hpp>
 
@@ -71,6 +72,19 @@ class Adam final : public ElementwiseRule {
   bool decoupled_;
 };
 
+/// Of what is not trained: its weights are its masters, rounded to nearest.
+class NoUpdate final : public ElementwiseRule {
+ public:
+  std::span<const std::string_view> states() const noexcept override { return {}; }
+  void update(const Elements& elements, const UpdateStep& /*step*/,
+              const std::optional<kernels::StochasticRounding>& /*rounding*/,
+              device::StreamRef stream) const override {
+    if (elements.weight) {
+      kernels::cast(elements.master, elements.weight, stream, elements.place);
+    }
+  }
+};
+
 }  // namespace
 
 Elements Elements::at(Range part) const {
@@ -97,6 +111,7 @@ UpdateRules rules_of(const runfile::OptimConfig& config) {
   }
   UpdateRules rules;
   rules.fill(rule);
+  rules[static_cast<std::size_t>(model::OptimizerGroup::frozen)] = std::make_shared<NoUpdate>();
   return rules;
 }
 

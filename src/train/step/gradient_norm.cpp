@@ -26,6 +26,9 @@ std::vector<TensorView> counted_gradients(const model::Parameters& parameters,
       parallel::counted_once(parameters, mesh.shape().tp, mesh.coordinate().tp);
   std::vector<TensorView> gradients;
   for (const parallel::ParameterShard::Run& run : share.runs()) {
+    if (run.group == model::OptimizerGroup::frozen) {
+      continue;
+    }
     const Range mine = shards.share(run.segment, index);
     for (const Range& range : counted) {
       const Range part = intersection(intersection(range, mine), run.flat);

@@ -112,7 +112,7 @@ void Optimizer::take_states(Group& group, StateTier& tier) {
 void Optimizer::note_rounded() {
   for (const ParameterShard::Piece& piece : share_->pieces()) {
     const model::ParameterSpec& spec = piece.parameter->spec;
-    if (piece.state.count > 0) {
+    if (piece.state.count > 0 && spec.is_trainable()) {
       rounded_.push_back({piece.state, name_salt(spec.name.data(), spec.name.size()),
                           numbers_of(piece.box, spec.shape)});
     }

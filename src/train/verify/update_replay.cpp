@@ -19,10 +19,11 @@ TensorView flat(Values& values) {
 }
 
 /// What clipping multiplies the gradients of a step with; NaN when they overflowed.
-float clipping(const ParameterValues& gradients, double clip_norm) {
+float clipping(const std::vector<model::ParameterSpec>& table, const ParameterValues& gradients,
+               double clip_norm) {
   double squares = 0;
-  for (const Values& values : gradients) {
-    squares += sum_of_squares(values);
+  for (std::size_t tensor = 0; tensor < table.size(); ++tensor) {
+    squares += table[tensor].is_trainable() ? sum_of_squares(gradients[tensor]) : 0;
   }
   float norm = 0;
   float scale = 1;
@@ -71,14 +72,16 @@ UpdateReplay::UpdateReplay(const runfile::OptimConfig& optim,
 std::vector<UpdateError> UpdateReplay::step(const ParameterValues& before,
                                             const ParameterValues& gradients,
                                             const ParameterValues& after) {
-  const float scale = clipping(gradients, optim_->clip_norm);
+  const float scale = clipping(*table_, gradients, optim_->clip_norm);
   std::vector<UpdateError> errors;
   for (std::size_t tensor = 0; tensor < table_->size(); ++tensor) {
     FOURFOLD_EXPECT(gradients[tensor].size() == moments_[0][tensor].size() &&
                     before[tensor].size() == moments_[0][tensor].size() &&
                     after[tensor].size() == moments_[0][tensor].size());
     Values expected = before[tensor];
-    update(tensor, scale, gradients[tensor], expected);
+    if ((*table_)[tensor].is_trainable()) {
+      update(tensor, scale, gradients[tensor], expected);
+    }
     errors.push_back(error_of(before[tensor], after[tensor], expected));
   }
   ++steps_;

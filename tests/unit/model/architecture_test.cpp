@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
 #include <fourfold/model/architecture.hpp>
+#include <fourfold/model/parameter_table.hpp>
 #include <fourfold/model/presets.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -11,6 +12,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::WithinRel;
@@ -88,6 +90,39 @@ TEST_CASE("resolved fills in what is derived", "[architecture]") {
   llama.feed_forward.width = 33;
   CHECK(llama.resolved().feed_forward.width == 33);
   CHECK(llama.resolved().resolved() == llama.resolved());
+}
+
+TEST_CASE("what is frozen is named by patterns, and refused where it cannot be", "[architecture]") {
+  Architecture config;
+  config.layers = 2;
+  config.frozen = {"embedding.*", "layers.1.attn.[qkv]_proj.*"};
+  config = config.resolved();
+  int frozen = 0;
+  for (const model::ParameterSpec& spec : model::parameter_table(config)) {
+    CAPTURE(spec.name);
+    const bool named =
+        spec.name.starts_with("embedding.") ||
+        (spec.name.starts_with("layers.1.attn.") && spec.name.find("o_proj") == std::string::npos);
+    CHECK(spec.is_trainable() == !named);
+    CHECK((spec.is_trainable() || !spec.decay));
+    frozen += named ? 1 : 0;
+  }
+  CHECK(frozen == 2 + 6);
+  const auto refused = [](const std::vector<std::string>& names, Family family = Family::gpt2) {
+    return refusal([&](Architecture& model) { model.frozen = names; }, family);
+  };
+  CHECK_THAT(refused({"final_norm.weigth"}),
+             ContainsSubstring("model.frozen names \"final_norm.weigth\"") &&
+                 ContainsSubstring("did you mean \"final_norm.weight\"?"));
+  CHECK_THAT(refused({"layers.99.*"}), ContainsSubstring("embedding.token.weight, ..., "));
+  CHECK_THAT(refused({""}), ContainsSubstring("model.frozen names \"\""));
+  CHECK_THAT(refused({"*"}), ContainsSubstring("nothing would be trained"));
+  CHECK_THAT(
+      refused({"layers.0.attn.q_proj.weight"}),
+      ContainsSubstring("one of layers.0.attn.q_proj.weight and layers.0.attn.k_proj.weight"));
+  CHECK_THAT(refused({"*.up_proj.weight"}, Family::llama),
+             ContainsSubstring("one of layers.0.mlp.gate_proj.weight and "));
+  CHECK(refused({"*.up_proj.*"}) == "accepted");  // without a gate
 }
 
 TEST_CASE("impossible configurations are refused by key, with a value that works",

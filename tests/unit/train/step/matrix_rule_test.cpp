@@ -174,7 +174,7 @@ Values pass(const runfile::RunConfig& config, comm::Mesh& mesh, const Passage& p
   } else {
     io::CheckpointStore(passage.from).restore(state.wanted(), mesh.world().host());
     state.put(stream);
-    runner.update_weights_from_masters(stream);
+    runner.update_weights_from_masters(stream, passage.first_step);
   }
   for (int i = 0; i < passage.steps; ++i) {
     const int step = passage.first_step + i;
@@ -228,8 +228,9 @@ Values pass(const TinyRun& tiny, const std::string& family, const Case& each,
 }
 
 /// As one rank reads it.
-Values saved(const TinyRun& tiny, const std::string& family, const fs::path& folder) {
-  return pass(tiny, family, {}, {.from = folder, .to = {}});
+Values saved(const TinyRun& tiny, const std::string& family, const fs::path& folder,
+             const Options& more = {}) {
+  return pass(tiny, family, {{}, more}, {.from = folder, .to = {}});
 }
 
 /// The largest |b - a| / |a| of a tensor, in the L2 norm.
@@ -286,6 +287,73 @@ TEST_CASE("one Newton-Schulz step on whole matrices is that of one rank on every
          {.from = folder / "one", .to = here / "second", .first_step = 1, .steps = 1});
     CHECK(largest_error(two, saved(tiny, family, here / "second")) <= 1e-6);
   }
+}
+
+TEST_CASE("what is frozen keeps its bits on every mesh, and the rest trains as without it",
+          "[matrix_rule]") {
+  const std::string family = GENERATE("gpt2", "llama");
+  const TinyRun tiny(family);
+  const fs::path folder = tiny.checkpoints("frozen");
+  const Options frozen{R"(model.frozen=["embedding.*", "layers.1.attn.*", "*.down_proj.weight"])"};
+  const auto is_frozen = [](const std::string& name) {
+    return name.starts_with("embedding.") || name.starts_with("layers.1.attn.") ||
+           name.find(".down_proj.weight") != std::string::npos;
+  };
+  const Values before = pass(tiny, family, {{}, frozen}, {.from = {}, .to = {}});
+  const Values one =
+      pass(tiny, family, {{}, frozen}, {.from = {}, .to = folder / "one", .steps = 2});
+  REQUIRE(before.size() == one.size());
+  int kept = 0;
+  for (const auto& [name, values] : one) {
+    CAPTURE(name);
+    if (is_frozen(name)) {
+      CHECK(values == before.at(name));
+      CHECK(name.ends_with("/master"));  // and no state
+      ++kept;
+    } else if (name.find("k_proj.bias") == std::string::npos) {
+      CHECK(values != before.at(name));
+    }
+  }
+  CHECK(kept == (family == "gpt2" ? 2 + 8 + 2 : 1 + 4 + 2));
+  // Without clipping a first update knows nothing of what else is trained.
+  const Options unclipped{"optim.clip_norm=1e9"};
+  Options both = frozen;
+  both.push_back(unclipped[0]);
+  const Values all = pass(tiny, family, {{}, unclipped}, {.from = {}, .to = {}, .steps = 1});
+  for (const auto& [name, values] :
+       pass(tiny, family, {{}, both}, {.from = {}, .to = {}, .steps = 1})) {
+    CAPTURE(name);
+    CHECK((values == all.at(name)) == (!is_frozen(name) || all.at(name) == before.at(name)));
+  }
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    Case each = cases[i];
+    CAPTURE(family, each.mesh.str(), each.more);
+    each.more.push_back(frozen[0]);
+    const fs::path here = folder / std::to_string(i);
+    pass(tiny, family, each, {.from = {}, .to = here, .steps = 2});
+    const Values values = saved(tiny, family, here, frozen);
+    CHECK(largest_error(one, values) <= 1e-6);
+    for (const auto& [name, numbers] : before) {
+      CHECK((!is_frozen(name) || values.at(name) == numbers));
+    }
+  }
+}
+
+TEST_CASE("what is frozen has the same weights in bf16 wherever the state is", "[matrix_rule]") {
+  const std::string family = "llama";
+  const TinyRun tiny(family);
+  const Options rounding =
+      GENERATE(Options{}, Options{"optim.stochastic_rounding=true", "mesh.dp_reduce=step"});
+  Options frozen{R"(model.frozen=["embedding.*", "layers.0.*"])", "train.precision=bf16"};
+  frozen.insert(frozen.end(), rounding.begin(), rounding.end());
+  const fs::path folder = tiny.checkpoints("frozen_bf16");
+  const Values whole = pass(tiny, family, {{}, frozen}, {.from = {}, .to = {}, .steps = 3});
+  pass(tiny, family, {{}, frozen}, {.from = {}, .to = folder / "two", .steps = 2});
+  CHECK(pass(tiny, family, {{}, frozen},
+             {.from = folder / "two", .to = {}, .first_step = 2, .steps = 1}) == whole);
+  Options offloaded = frozen;
+  offloaded.emplace_back("offload.optimizer=cpu");
+  CHECK(pass(tiny, family, {{}, offloaded}, {.from = {}, .to = {}, .steps = 3}) == whole);
 }
 
 TEST_CASE("weights in bf16 follow masters that a matrix rule makes", "[matrix_rule]") {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -81,6 +82,10 @@ struct Architecture {
   bool biases = true;          ///< of all linear layers of the blocks
   bool tie_embeddings = true;  ///< lm_head reads embedding.token.weight
 
+  /// Names of parameters that are not trained (parameter_table.hpp); patterns as of
+  /// fnmatch(3). Of those that one matmul reads, all or none.
+  std::vector<std::string> frozen = {};
+
   bool has_qkv_bias() const noexcept { return biases || attention.qkv_bias; }
 
   /// This configuration with derived fields filled in, validated.
@@ -98,7 +103,7 @@ struct Architecture {
 /// @throws UserError (exit code config) likewise
 void validate_for_device(const Architecture& config);
 
-/// Trainable numbers, each counted once (tied embeddings once).
+/// Numbers in parameters, frozen ones too, each counted once (tied embeddings once).
 std::int64_t parameter_count(const Architecture& config);
 
 /// Parameters that take part in a product for every token: all matrices of the blocks and the

@@ -65,8 +65,9 @@ enum class PartialGradient : std::uint8_t {
 enum class OptimizerGroup : std::uint8_t {
   hidden_matrices,  ///< matrices of blocks, between activations and activations
   others,           ///< embeddings, the head, vectors
+  frozen,           ///< whatever its kind, what is not trained
 };
-inline constexpr std::size_t optimizer_group_count = 2;
+inline constexpr std::size_t optimizer_group_count = 3;
 
 /// All that others must know of a parameter. Nothing is decided by the spelling of its name.
 struct ParameterSpec {
@@ -84,6 +85,8 @@ struct ParameterSpec {
   std::optional<TensorCut> cut = std::nullopt;  ///< nothing: whole on every rank
   PartialGradient partial = PartialGradient::never;
 
+  /// Else it keeps its bits: no update, no decay, no states, and no part in the gradient norm.
+  bool is_trainable() const noexcept { return group != OptimizerGroup::frozen; }
   bool is_vector() const noexcept { return kind == ParameterKind::vector; }
   /// Rows of the vocabulary that are looked up: what a tied head reads, too.
   bool is_token_embedding() const noexcept {
@@ -121,6 +124,10 @@ UnitRange all_units(const Architecture& config);
 
 /// All parameters in the order of units. @pre config is resolved
 std::vector<ParameterSpec> parameter_table(const Architecture& config);
+
+/// @throws UserError (exit code config) where config.frozen names what is no parameter, all
+///   parameters, or a part of what one matmul reads
+void validate_frozen(const Architecture& config);
 
 /// The parameters that a rank with these ranges of units needs, in the order of units. With tied
 /// embeddings a rank that has the head but not unit 0 gets embedding.token.weight as well, as a

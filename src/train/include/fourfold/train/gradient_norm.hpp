@@ -16,7 +16,7 @@
 
 namespace fourfold::train {
 
-/// The global L2 norm of all gradients, and what an update multiplies them by because of it. Each
+/// The global L2 norm of the gradients of all parameters that are trained, and what an update multiplies them by because of it. Each
 /// logical element is counted once over the mesh, in an order that ZeRO does not change.
 ///
 /// Replicas that train by themselves have a norm each, and tell the mean of them.

@@ -107,7 +107,8 @@ inline const std::shared_ptr<const UpdateRule>& rule_of(const UpdateRules& rules
   return rules[static_cast<std::size_t>(group)];
 }
 
-/// AdamW, Adam or SGD with momentum (kernels/optimizer.hpp has the formulas), for all groups.
+/// AdamW, Adam or SGD with momentum (kernels/optimizer.hpp has the formulas), for all groups but
+/// the frozen one, whose rule changes nothing.
 UpdateRules rules_of(const runfile::OptimConfig& config);
 
 }  // namespace fourfold::train
