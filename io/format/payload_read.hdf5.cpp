@@ -14,21 +14,26 @@
 namespace fourfold::io {
 namespace {
 
-int degree(const std::vector<std::int64_t>& degrees, std::size_t axis) {
-  return static_cast<int>(std::clamp<std::int64_t>(degrees[axis], 1, 1 << 30));
+/// As write_head() has written it.
+comm::MeshShape read_mesh(TableReader& reader) {
+  const std::vector<std::int64_t> degrees = reader.integers("/", "mesh");
+  comm::MeshShape mesh;
+  if (degrees.size() != comm::axis_count) {
+    reader.fail(format_message("\"mesh\" is not {} numbers", comm::axis_count));
+    return mesh;
+  }
+  for (std::size_t i = 0; i < comm::axis_count; ++i) {
+    mesh[comm::all_axes[i]] = static_cast<int>(std::clamp<std::int64_t>(degrees[i], 1, 1 << 30));
+  }
+  return mesh;
 }
 
 PayloadDescription read_head(TableReader& reader) {
   if (reader.text("/", "format") != "fourfold checkpoint payload 1") {
     reader.fail("is not a payload of a fourfold checkpoint that this program knows");
   }
-  std::vector<std::int64_t> degrees = reader.integers("/", "mesh");
-  if (degrees.size() != 4) {
-    reader.fail("\"mesh\" is not four numbers");
-    degrees.assign(4, 1);
-  }
   return {.step = reader.integer("/", "step", 0),
-          .mesh = {degree(degrees, 0), degree(degrees, 1), degree(degrees, 2), degree(degrees, 3)},
+          .mesh = read_mesh(reader),
           .files = reader.integer("/", "files", 1),
           .save = reader.text("/", "save"),
           .extents = {},
