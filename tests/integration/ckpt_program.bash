@@ -30,10 +30,11 @@ every_steps = 2
 dir = "run"
 END
 expect_exit 0 ranks 2 train run.toml --set mesh.tp=2
-expect_exit 0 ranks 4 train run.toml --set log.dir=other --set mesh.pp=2 --set mesh.zero=1 --set checkpoint.files=node
+expect_exit 0 ranks 4 train run.toml --set log.dir=two --set mesh.pp=2 --set mesh.zero=1 --set checkpoint.files=node
+# (Names of folders as long as each other: the text of the run file is in the payloads, and so in their sizes.)
 # As many files as asked for: of 4 ranks on one node 1; the others have theirs.
 expect test "$(find run/checkpoints/step-000000004 -name 'shard-*' | wc -l)" -eq 2
-expect test "$(find other/checkpoints/step-000000004 -name 'shard-00000-of-00001.h5' | wc -l)" -eq 1
+expect test "$(find two/checkpoints/step-000000004 -name 'shard-00000-of-00001.h5' | wc -l)" -eq 1
 expect_exit 78 ranks 1 train run.toml --set checkpoint.files=0
 expect_stderr 'is not one of "rank", "node", or "N" with N from 1'
 
@@ -83,7 +84,7 @@ expect "$python" -B -c 'import shutil, sys
 sys.path.insert(0, sys.argv[1])
 import numpy as np
 from read_checkpoint import Checkpoint
-cut, other = (Checkpoint(f"{run}/checkpoints/step-000000004") for run in ("run", "other"))
+cut, other = (Checkpoint(f"{run}/checkpoints/step-000000004") for run in ("run", "two"))
 assert len(cut.extents["tensor"]) > len(cut.tensors) and cut.tensors.keys() == other.tensors.keys()
 for name in cut.tensors:
     assert np.allclose(cut.read(name), other.read(name), atol=1e-4), name
@@ -100,7 +101,7 @@ except ValueError as error:
 
 # Payloads say the same as the index, to any HDF5 reader.
 expect "$python" -c 'import glob, h5py, numpy as np
-for run in ("run", "other"):
+for run in ("run", "two"):
     folder = f"{run}/checkpoints/step-000000004"
     index, paths = h5py.File(folder + "/index.h5"), sorted(glob.glob(folder + "/shard-*"))
     payloads = [h5py.File(path) for path in paths]
@@ -120,14 +121,14 @@ for run in ("run", "other"):
 # Whole checkpoints are found whole.
 expect_exit 0 "$fourfold" ckpt verify run/checkpoints
 expect_stdout 'manifest, index, names and sizes hold'
-expect_exit 0 "$fourfold" ckpt verify --deep run/checkpoints other/checkpoints/step-000000002
+expect_exit 0 "$fourfold" ckpt verify --deep run/checkpoints two/checkpoints/step-000000002
 expect test "$(grep -c intact "$output")" -eq 3
 
 # The same state on other meshes, and other states.
 cp -r run/checkpoints/step-000000002 start
 expect_exit 0 "$fourfold" ckpt diff start run/checkpoints/step-000000002
 expect_stdout 'equal: the same state'
-expect_exit 1 "$fourfold" ckpt diff run/checkpoints other/checkpoints --json
+expect_exit 1 "$fourfold" ckpt diff run/checkpoints two/checkpoints --json
 expect python3 -c 'import json, sys
 found = json.load(open(sys.argv[1]))
 assert not found["equal"] and not found["scalars"] and found["tensors"], found
@@ -162,9 +163,9 @@ expect_exit 65 "$fourfold" ckpt verify recut
 expect_stdout 'shard-00000-of-00002.h5 does not belong to the checkpoint'
 rm recut/step-000000004/shard-00000-of-00002.h5
 "$fourfold" ckpt info recut/step-000000004 --json >recut.json
-"$fourfold" ckpt info other/checkpoints/step-000000004 --json >other.json
+"$fourfold" ckpt info two/checkpoints/step-000000004 --json >two.json
 expect python3 -c 'import json
-recut, other = (json.load(open(name + ".json")) for name in ("recut", "other"))
+recut, other = (json.load(open(name + ".json")) for name in ("recut", "two"))
 boxes = [[(tensor["name"], tensor["state"], tensor["boxes"]) for tensor in side["tensors"]] for side in (recut, other)]
 assert recut["files"] == other["files"] and boxes[0] == boxes[1]'
 expect_exit 0 "$fourfold" ckpt reshard run/checkpoints recut --to pp=2,dp=2,zero=1 --files 1  # it is there already
@@ -309,7 +310,7 @@ done
 
 # Index, manifest or both lost: named with what to do, and made again from the payloads as they were; a dry run changes
 # nothing; damage of payloads is named.
-cp -r other/checkpoints lost
+cp -r two/checkpoints lost
 step=lost/step-000000004
 expect_exit 0 "$fourfold" ckpt repair-index $step
 expect_stdout 'nothing to repair'
@@ -321,7 +322,7 @@ expect_stdout 'would make again index.h5'
 expect test "$(stat -c %s $step/index.h5)" -eq 1000
 expect_exit 0 "$fourfold" ckpt repair-index $step
 expect_stdout 'proven by MANIFEST.json'
-expect diff -r other/checkpoints lost
+expect diff -r two/checkpoints lost
 rm $step/MANIFEST.json
 expect_exit 78 "$fourfold" ckpt info $step
 expect_stderr "fourfold ckpt repair-index $step"
@@ -329,7 +330,7 @@ expect_exit 0 "$fourfold" ckpt repair-index $step --json
 expect python3 -c 'import json, sys
 report = json.load(open(sys.argv[1]))
 assert report["rebuilt"] == ["MANIFEST.json"] and report["proof"] == "index" and report["step"] == 4, report' "$output"
-expect diff -r other/checkpoints lost
+expect diff -r two/checkpoints lost
 rm $step/index.h5
 printf 'x' >>$step/MANIFEST.json
 cp -r lost lost_too
@@ -338,7 +339,7 @@ expect_exit 0 "$fourfold" train run.toml --set log.dir=lost_run --set checkpoint
 expect_stderr 'repair-index'
 expect_exit 0 "$fourfold" ckpt repair-index $step
 expect_stdout 'proven by LATEST'
-expect diff -r other/checkpoints lost
+expect diff -r two/checkpoints lost
 rm lost/LATEST $step/index.h5 $step/MANIFEST.json
 cd $step || exit 1
 expect_exit 65 "$fourfold" ckpt repair-index .
@@ -346,7 +347,7 @@ expect_stderr 'trust-payloads'
 cd "$work" || exit 1
 expect_exit 0 "$fourfold" ckpt repair-index $step --trust-payloads
 expect_stdout 'NOT PROVEN'
-expect diff -r other/checkpoints/step-000000004 $step
+expect diff -r two/checkpoints/step-000000004 $step
 rm $step/index.h5
 shard=$(find $step -name 'shard-*' | sort | head -n 1)
 truncate -s -1 "$shard"
