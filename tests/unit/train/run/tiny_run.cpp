@@ -5,10 +5,15 @@
 #include "on_host.hpp"
 
 #include <fourfold/comm/thread_group.hpp>
+#include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/token_file_writer.hpp>
 
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_floating_point.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <bit>
 #include <fstream>
 #include <memory>
 #include <mutex>
@@ -52,6 +57,36 @@ void write_tokens(const std::filesystem::path& prefix, int count, std::uint32_t 
 
 }  // namespace
 
+Options joined(Options first, const Options& more) {
+  first.insert(first.end(), more.begin(), more.end());
+  return first;
+}
+
+Options mesh_options(const comm::MeshShape& mesh) {
+  return {fmt::format("mesh.pp={}", mesh.pp), fmt::format("mesh.dp={}", mesh.dp),
+          fmt::format("mesh.cp={}", mesh.cp), fmt::format("mesh.tp={}", mesh.tp)};
+}
+
+void check_same_bits(const RunTrace& a, const RunTrace& b) {
+  REQUIRE_FALSE(a.losses.empty());
+  CHECK(a.losses == b.losses);
+  CHECK(std::ranges::equal(a.norms, b.norms, {}, std::bit_cast<std::uint64_t, double>,
+                           std::bit_cast<std::uint64_t, double>));  // nan is like itself
+  CHECK(a.loss_scales == b.loss_scales);
+  CHECK(a.skipped_steps == b.skipped_steps);
+  CHECK(a.evaluations == b.evaluations);
+  CHECK(a.weights == b.weights);
+  CHECK(a.moments == b.moments);
+}
+
+void check_close(const std::vector<double>& got, const std::vector<double>& expected,
+                 double relative) {
+  REQUIRE(got.size() == expected.size());
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    CHECK_THAT(got[i], Catch::Matchers::WithinRel(expected[i], relative));
+  }
+}
+
 TinyRun::TinyRun(const std::string& family) : family_(family) {
   write_tokens(folder_.path() / "train", 3001);
   write_tokens(folder_.path() / "held_back", 401);
@@ -59,6 +94,20 @@ TinyRun::TinyRun(const std::string& family) : family_(family) {
 
 std::filesystem::path TinyRun::checkpoints(const std::string& name) const {
   return folder_.path() / name / "checkpoints";
+}
+
+void TinyRun::copy_checkpoints(const std::string& name, const std::string& copy) const {
+  std::filesystem::create_directories(checkpoints(copy).parent_path());
+  std::filesystem::copy(checkpoints(name), checkpoints(copy),
+                        std::filesystem::copy_options::recursive);
+}
+
+std::string TinyRun::identity(const std::string& name) const {
+  std::string identity;
+  comm::run_device_ranks(1, [&](comm::Communicator& world) {
+    identity = io::find_checkpoint(checkpoints(name), world.host()).identity();
+  });
+  return identity;
 }
 
 void TinyRun::grow_training_tokens() const {
@@ -74,7 +123,7 @@ void TinyRun::withdraw_stop(const std::string& name) const {
 }
 
 runfile::EffectiveConfig TinyRun::config(int steps, const std::string& name,
-                                         const std::vector<std::string>& overrides) const {
+                                         const Options& overrides) const {
   const std::string kv_heads = family_ == "llama" ? "kv_heads = 1\n" : "";
   const std::string text = fmt::format(
       R"([model]
@@ -110,15 +159,18 @@ dir = "{}"
   return runfile::parse_run_config(text, "tiny.toml", overrides);
 }
 
-RunTrace TinyRun::train(int ranks, int steps, const std::string& name,
-                        const std::vector<std::string>& overrides,
+RunTrace TinyRun::train(int ranks, int steps, const std::string& name, const Options& overrides,
                         const std::vector<std::string>& allowed_changes) const {
   return train(ranks, config(steps, name, overrides), allowed_changes, [](std::int64_t) {});
 }
 
+RunTrace TinyRun::train_on(const comm::MeshShape& mesh, int steps, const std::string& name,
+                           const Options& overrides) const {
+  return train(static_cast<int>(mesh.ranks()), steps, name, joined(overrides, mesh_options(mesh)));
+}
+
 RunTrace TinyRun::train_to_stop(int ranks, int steps, const std::string& name,
-                                std::int64_t stop_step,
-                                const std::vector<std::string>& overrides) const {
+                                std::int64_t stop_step, const Options& overrides) const {
   std::filesystem::create_directories(folder_.path() / name);
   return train(ranks, config(steps, name, overrides), {}, [&](std::int64_t step) {
     if (step == stop_step) {
@@ -128,7 +180,7 @@ RunTrace TinyRun::train_to_stop(int ranks, int steps, const std::string& name,
 }
 
 RunTrace TinyRun::train_and_look(int ranks, int steps, const std::string& name,
-                                 const std::vector<std::string>& overrides,
+                                 const Options& overrides,
                                  const std::function<void(std::int64_t step)>& look) const {
   return train(ranks, config(steps, name, overrides), {}, look);
 }

@@ -4,7 +4,6 @@
 #include "tiny_run.hpp"
 
 #include <fourfold/comm/thread_group.hpp>
-#include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/train/saved_model.hpp>
 #include <fourfold/train/stop_request.hpp>
 #include <fourfold/train/trainer.hpp>
@@ -12,12 +11,9 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers.hpp>
-#include <catch2/matchers/catch_matchers_floating_point.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
-#include <fmt/format.h>
 #include <unistd.h>
 
-#include <cmath>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -26,23 +22,11 @@
 #include <vector>
 
 using Catch::Matchers::StartsWith;
-using Catch::Matchers::WithinRel;
 using fourfold::ExitCode;
+using fourfold::test::check_close;
 using fourfold::test::RunTrace;
 using fourfold::test::TinyRun;
 namespace train = fourfold::train;
-
-namespace {
-
-void check_losses(const std::vector<double>& got, const std::vector<double>& expected,
-                  double relative) {
-  REQUIRE(got.size() == expected.size());
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    CHECK_THAT(got[i], WithinRel(expected[i], relative));
-  }
-}
-
-}  // namespace
 
 TEST_CASE("losses of any number of data-parallel ranks are those of one rank", "[trainer]") {
   const std::string family = GENERATE("gpt2", "llama");
@@ -52,8 +36,8 @@ TEST_CASE("losses of any number of data-parallel ranks are those of one rank", "
   CHECK(one.losses.back() < 0.8 * one.losses.front());  // it learns
   for (const int ranks : {2, 4, 8}) {
     const RunTrace several = tiny.train(ranks, 20, "dp" + std::to_string(ranks));
-    check_losses(several.losses, one.losses, 1e-6);
-    check_losses(several.evaluations, one.evaluations, 1e-6);
+    check_close(several.losses, one.losses, 1e-6);
+    check_close(several.evaluations, one.evaluations, 1e-6);
   }
 }
 
@@ -62,8 +46,8 @@ TEST_CASE("buckets smaller than a unit and accumulation change nothing", "[train
   const RunTrace one = tiny.train(1, 6, "whole");
   const RunTrace buckets = tiny.train(2, 6, "buckets", {"mesh.dp_bucket_mb=0.001"});
   const RunTrace accumulated = tiny.train(2, 6, "micro", {"train.micro_batch=4"});
-  check_losses(buckets.losses, one.losses, 1e-6);
-  check_losses(accumulated.losses, one.losses, 1e-6);
+  check_close(buckets.losses, one.losses, 1e-6);
+  check_close(accumulated.losses, one.losses, 1e-6);
 }
 
 TEST_CASE("two equal runs have the same bits", "[trainer]") {
@@ -101,25 +85,14 @@ TEST_CASE("a restart at another size has the same state and goes on with the nex
   const RunTrace before = tiny.train(4, 6, "moved");
   for (const int ranks : {1, 2, 8}) {
     const std::string name = "moved_to_" + std::to_string(ranks);
-    std::filesystem::create_directories(tiny.checkpoints(name).parent_path());
-    std::filesystem::copy(tiny.checkpoints("moved"), tiny.checkpoints(name),
-                          std::filesystem::copy_options::recursive);
+    tiny.copy_checkpoints("moved", name);
     const RunTrace restored = tiny.train(ranks, 6, name);  // nothing left to train
     CHECK(restored.losses.empty());
     CHECK(restored.weights == before.weights);
     CHECK(restored.moments == before.moments);
     const RunTrace after = tiny.train(ranks, 12, name);
-    check_losses(after.losses, {one.losses.begin() + 6, one.losses.end()}, 1e-6);
+    check_close(after.losses, {one.losses.begin() + 6, one.losses.end()}, 1e-6);
   }
-}
-
-/// The state of a run's newest checkpoint, which is the same for equal bits on any mesh.
-std::string identity_of(const TinyRun& tiny, const std::string& name) {
-  std::string identity;
-  fourfold::comm::run_device_ranks(1, [&](fourfold::comm::Communicator& world) {
-    identity = fourfold::io::find_checkpoint(tiny.checkpoints(name), world).identity();
-  });
-  return identity;
 }
 
 TEST_CASE("a checkpoint of any ZeRO stage has the bits of none, and goes on at any other",
@@ -135,13 +108,13 @@ TEST_CASE("a checkpoint of any ZeRO stage has the bits of none, and goes on at a
   };
   const std::string tag = precision;
   train_with(tag + "plain", 8, 0, "log.trace=false");
-  const std::string expected = identity_of(tiny, tag + "plain");
+  const std::string expected = tiny.identity(tag + "plain");
   for (const int zero : {1, 2, 3}) {
     CAPTURE(zero, precision);
     const std::string name = tag + std::to_string(zero);
     train_with(name, 4, zero, "mesh.zero3_keep=\"micro_batch\"");
     train_with(name, 8, (zero + 2) % 4, "mesh.zero3_keep=\"step\"");  // 3, 0, 1
-    CHECK(identity_of(tiny, name) == expected);
+    CHECK(tiny.identity(name) == expected);
   }
 }
 
@@ -156,7 +129,7 @@ TEST_CASE("ranks without samples left evaluate along, for the weights they share
     sharded.emplace_back("mesh.zero=3");
     const RunTrace several = tiny.train(ranks, 5, "several" + std::to_string(ranks), sharded);
     REQUIRE(several.evaluations.size() == 1);
-    check_losses(several.evaluations, one.evaluations, 1e-6);
+    check_close(several.evaluations, one.evaluations, 1e-6);
   }
 }
 
@@ -170,7 +143,7 @@ TEST_CASE("ranks with a smaller last batch gather tiles in step", "[trainer]") {
   tiled.insert(tiled.end(), {"mesh.zero=3", "mesh.tile_linear=4"});
   const RunTrace several = tiny.train(4, 5, "several", tiled);
   REQUIRE(several.evaluations.size() == 1);
-  check_losses(several.evaluations, one.evaluations, 1e-6);
+  check_close(several.evaluations, one.evaluations, 1e-6);
 }
 
 TEST_CASE("weights that overflow where they are rounded are not saved", "[trainer]") {
@@ -204,19 +177,17 @@ TEST_CASE("a checkpoint of a run in tiles goes on without, and the other way rou
   const std::vector<double> plain = train_with("plain", 8, 0, 1);
   const double tolerance = precision == "f32" ? 1e-5 : 1e-2;
   train_with("tiled", 4, 3, 3);
-  const std::filesystem::path saved = tiny.checkpoints("tiled");
   std::string expected;
   for (const int zero : {0, 1, 3}) {  // whole again: from the same bits to the same bits
     const std::string name = "from_tiles" + std::to_string(zero);
-    std::filesystem::create_directories(tiny.checkpoints(name).parent_path());
-    std::filesystem::copy(saved, tiny.checkpoints(name), std::filesystem::copy_options::recursive);
-    check_losses(train_with(name, 8, zero, 1), {plain.begin() + 4, plain.end()}, tolerance);
-    expected = expected.empty() ? identity_of(tiny, name) : expected;
-    CHECK(identity_of(tiny, name) == expected);
+    tiny.copy_checkpoints("tiled", name);
+    check_close(train_with(name, 8, zero, 1), {plain.begin() + 4, plain.end()}, tolerance);
+    expected = expected.empty() ? tiny.identity(name) : expected;
+    CHECK(tiny.identity(name) == expected);
   }
-  check_losses(train_with("tiled", 8, 3, 7), {plain.begin() + 4, plain.end()}, tolerance);
+  check_close(train_with("tiled", 8, 3, 7), {plain.begin() + 4, plain.end()}, tolerance);
   train_with("untiled", 4, 3, 1);
-  check_losses(train_with("untiled", 8, 3, 2), {plain.begin() + 4, plain.end()}, tolerance);
+  check_close(train_with("untiled", 8, 3, 2), {plain.begin() + 4, plain.end()}, tolerance);
 }
 
 TEST_CASE("updates that need not wait for the norm have the same bits", "[trainer]") {

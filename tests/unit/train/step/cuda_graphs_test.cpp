@@ -22,18 +22,13 @@
 #include <vector>
 
 using namespace fourfold;
+using fourfold::test::joined;
+using fourfold::test::Options;
 using fourfold::test::RunTrace;
 using fourfold::test::TinyRun;
 using parallel::GraphsOf;
 
 namespace {
-
-using Options = std::vector<std::string>;
-
-Options with(Options options, const std::string& more) {
-  options.push_back(more);
-  return options;
-}
 
 /// Steps of one rank whose batches claim so many targets: each its own factor of the gradients.
 struct Steps {
@@ -98,15 +93,11 @@ TEST_CASE("runs with graphs make the bits of runs without", "[cuda_graphs]") {
   for (const Way& way : ways) {
     CAPTURE(way.name);
     const RunTrace without = tiny.train(way.ranks, 7, way.name + "-without",
-                                        with(way.options, "train.cuda_graphs=false"));
+                                        joined(way.options, {"train.cuda_graphs=false"}));
     const harness::CapturedLog log;
     const RunTrace graphs =
-        tiny.train(way.ranks, 7, way.name, with(way.options, "train.cuda_graphs=true"));
-    CHECK(graphs.losses == without.losses);
-    CHECK(graphs.norms == without.norms);
-    CHECK(graphs.evaluations == without.evaluations);
-    CHECK(graphs.weights == without.weights);
-    CHECK(graphs.moments == without.moments);
+        tiny.train(way.ranks, 7, way.name, joined(way.options, {"train.cuda_graphs=true"}));
+    test::check_same_bits(graphs, without);
     CHECK((graphs.result.graphs.launches > 0) == device::has_own_memory);
     CHECK(without.result.graphs.launches == 0);
     CHECK(log.text().find("cannot be recorded") == std::string::npos);
@@ -209,7 +200,7 @@ TEST_CASE("train.cuda_graphs is used where no rank talks within a micro-batch", 
   for (const Case& each : cases) {
     CAPTURE(each.mesh.str(), each.options);
     const auto use = [&](const std::string& wanted, bool has_devices) {
-      const Options options = with(each.options, "train.cuda_graphs=" + wanted);
+      const Options options = joined(each.options, {"train.cuda_graphs=" + wanted});
       return train::graph_use(train::resolve_run(tiny.config(1, "none", options), each.mesh, ""),
                               has_devices);
     };

@@ -23,30 +23,19 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <iterator>
 #include <string>
-#include <utility>
 #include <vector>
 
 using Catch::Matchers::WithinRel;
 using namespace fourfold;
 using comm::MeshShape;
+using test::joined;
+using test::mesh_options;
+using test::Options;
 using test::RunTrace;
 using test::TinyRun;
 
 namespace {
-
-using Options = std::vector<std::string>;
-
-Options joined(Options a, const Options& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
-Options mesh_options(const MeshShape& mesh) {
-  return {fmt::format("mesh.pp={}", mesh.pp), fmt::format("mesh.dp={}", mesh.dp),
-          fmt::format("mesh.cp={}", mesh.cp), fmt::format("mesh.tp={}", mesh.tp)};
-}
 
 Options compressed(const std::string& kind, const Options& more = {}) {
   return joined({"mesh.dp_compress=\"" + kind + "\"", "mesh.dp_bucket_mb=0.005"}, more);
@@ -88,40 +77,6 @@ bool has_errors(const std::filesystem::path& checkpoints) {
 }
 
 }  // namespace
-
-TEST_CASE("compressed runs train as others do, on every mesh, and copies agree",
-          "[gradient_compression]") {
-  const std::string family = GENERATE("gpt2", "llama");
-  // What the sums of the first step may be off by, and the loss after five.
-  struct Expected {
-    std::string kind;
-    double gradient;
-    double loss;
-  };
-  const Expected expected =
-      GENERATE(Expected{"bf16", 0.02, 1e-3}, Expected{"int8", 0.6, 5e-3},
-               Expected{"lowrank:2", 2.0, 2e-2}, Expected{"lowrank:4", 2.0, 2e-2});
-  const TinyRun tiny(family);
-  const Options options{"optim.lr=1e-3", "optim.warmup_steps=0", "model.dropout=0.1"};
-  const auto trace = [&](const MeshShape& mesh, const Options& more) {
-    const Options all = joined(joined(options, mesh_options(mesh)), more);
-    return test::trace_mesh(tiny.config(5, "none", all).config, mesh, 5);
-  };
-  const test::MeshTrace one = trace({}, {});
-  for (const Case& each : cases) {
-    const train::MeshComparison result =
-        test::compare(one, trace(each.mesh, compressed(expected.kind, each.more)),
-                      {.loss = expected.loss, .gradient = expected.gradient, .weight = 1e-4});
-    CAPTURE(family, expected.kind, each.mesh.str(), result.largest.loss, result.largest.gradient,
-            result.largest.weight);
-    CHECK(result.same_initial_weights);
-    CHECK(result.ranks_agree);
-    CHECK(result.largest.loss <= expected.loss);
-    CHECK(result.largest.loss > 1e-7);  // it did compress
-    CHECK(result.largest.weight <= 1e-4);
-    CHECK(result.first_difference.value_or("") == "");
-  }
-}
 
 TEST_CASE("key/value heads that ranks share stay the same bits where blocks are cut unevenly",
           "[gradient_compression]") {

@@ -9,22 +9,12 @@
 #include <catch2/generators/catch_generators.hpp>
 
 #include <string>
-#include <vector>
 
+using fourfold::test::joined;
+using fourfold::test::Options;
 using fourfold::test::RunTrace;
 using fourfold::test::TinyRun;
 using fourfold::test::worst_relative;
-
-namespace {
-
-using Options = std::vector<std::string>;
-
-Options with(Options options, const std::string& one) {
-  options.push_back(one);
-  return options;
-}
-
-}  // namespace
 
 TEST_CASE("f16 scales the loss of a head in chunks, and skips the same steps", "[head_chunks]") {
   const std::string family = GENERATE("gpt2", "llama");
@@ -38,7 +28,7 @@ TEST_CASE("f16 scales the loss of a head in chunks, and skips the same steps", "
   const RunTrace whole = tiny.train(ranks, 12, "whole", options);
   REQUIRE(whole.skipped_steps.back() > 0);
   REQUIRE(whole.skipped_steps.back() < 12);
-  const RunTrace cut = tiny.train(ranks, 12, "cut", with(options, "train.head_chunks=5"));
+  const RunTrace cut = tiny.train(ranks, 12, "cut", joined(options, {"train.head_chunks=5"}));
   CHECK(cut.loss_scales == whole.loss_scales);
   CHECK(cut.skipped_steps == whole.skipped_steps);
   CHECK(worst_relative(cut.losses, whole.losses) < 1e-3);

@@ -18,7 +18,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <set>
 #include <string>
 #include <vector>
@@ -26,23 +25,16 @@
 using Catch::Matchers::WithinRel;
 using namespace fourfold;
 using comm::MeshShape;
+using test::mesh_options;
+using test::Options;
 using test::RunTrace;
 using test::TinyRun;
 using train::StepStatus;
 
 namespace {
 
-using Options = std::vector<std::string>;
-
 Options f16(const Options& more = {}) {
-  Options options{"train.precision=f16"};
-  options.insert(options.end(), more.begin(), more.end());
-  return options;
-}
-
-Options mesh_options(const MeshShape& mesh) {
-  return {fmt::format("mesh.pp={}", mesh.pp), fmt::format("mesh.dp={}", mesh.dp),
-          fmt::format("mesh.cp={}", mesh.cp), fmt::format("mesh.tp={}", mesh.tp)};
+  return test::joined({"train.precision=f16"}, more);
 }
 
 /// Adam makes full steps of gradients that are rounding noise: a small rate keeps that small.
@@ -83,25 +75,6 @@ TEST_CASE("the losses of f16 follow those of f32", "[loss_scaling]") {
   CHECK(wide.loss_scales == std::vector<double>(20, 0.0));
   CHECK(half.loss_scales == std::vector<double>(20, 65536.0));
   CHECK(half.skipped_steps.back() == 0);
-}
-
-TEST_CASE("f16 on any mesh computes what it does on one rank", "[loss_scaling]") {
-  const std::string family = GENERATE("gpt2", "llama");
-  const TinyRun tiny(family);
-  const Options options = f16({gentle, "model.dropout=0.1"});
-  const auto trace = [&](const MeshShape& mesh) {
-    Options all = options;
-    std::ranges::copy(mesh_options(mesh), std::back_inserter(all));
-    return test::trace_mesh(tiny.config(3, "none", all).config, mesh, 3);
-  };
-  const test::MeshTrace one = trace({});
-  for (const MeshShape& mesh : meshes) {
-    const train::MeshComparison result =
-        test::compare(one, trace(mesh), {.loss = 2e-5, .gradient = 1e-2, .weight = 1e-2});
-    CAPTURE(mesh.str(), family, result.largest.loss, result.largest.gradient,
-            result.largest.weight);
-    CHECK(result.first_difference.value_or("") == "");
-  }
 }
 
 namespace {
@@ -352,12 +325,8 @@ TEST_CASE("a loss scale goes on on another mesh, and starts where there was none
   REQUIRE(before.skipped_steps.back() > 0);
   for (const MeshShape& mesh : {MeshShape{.pp = 2}, {.dp = 2}, {.cp = 2}, {.tp = 2}}) {
     const std::string name = "moved_to_" + mesh.str();
-    std::filesystem::create_directories(tiny.checkpoints(name).parent_path());
-    std::filesystem::copy(tiny.checkpoints("moved"), tiny.checkpoints(name),
-                          std::filesystem::copy_options::recursive);
-    Options there = options;
-    std::ranges::copy(mesh_options(mesh), std::back_inserter(there));
-    const RunTrace after = tiny.train(2, 12, name, there);
+    tiny.copy_checkpoints("moved", name);
+    const RunTrace after = tiny.train_on(mesh, 12, name, options);
     CAPTURE(name);
     REQUIRE(after.loss_scales.size() == 4);
     CHECK(after.loss_scales.front() == one.loss_scales[8]);

@@ -8,7 +8,6 @@
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/device/buffer.hpp>
 #include <fourfold/device/stream.hpp>
-#include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/checkpoint_store.hpp>
 #include <fourfold/kernels/optimizer.hpp>
 #include <fourfold/parallel/whole_matrices.hpp>
@@ -20,7 +19,6 @@
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
-#include <fmt/format.h>
 
 #include <array>
 #include <cmath>
@@ -34,11 +32,11 @@
 
 using namespace fourfold;
 using comm::MeshShape;
+using test::Options;
 using test::TinyRun;
 
 namespace {
 
-using Options = std::vector<std::string>;
 namespace fs = std::filesystem;
 
 /// X = 1.5 X - 0.5 X X^T X of X = matrix / |matrix|, sums in double.
@@ -198,14 +196,9 @@ Values pass(const runfile::RunConfig& config, comm::Mesh& mesh, const Passage& p
 
 Values pass(const TinyRun& tiny, const std::string& family, const Case& each,
             const Passage& passage) {
-  Options options{fmt::format("mesh.pp={}", each.mesh.pp),
-                  fmt::format("mesh.dp={}", each.mesh.dp),
-                  fmt::format("mesh.cp={}", each.mesh.cp),
-                  fmt::format("mesh.tp={}", each.mesh.tp),
-                  "optim.name=sgd",
-                  "optim.momentum=0.5",
-                  "optim.clip_norm=0.5",
-                  "model.heads=4"};
+  Options options = test::joined(
+      test::mesh_options(each.mesh),
+      {"optim.name=sgd", "optim.momentum=0.5", "optim.clip_norm=0.5", "model.heads=4"});
   if (family == "llama") {
     options.emplace_back("model.kv_heads=2");
   }

@@ -10,25 +10,19 @@
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
-#include <fmt/format.h>
 
-#include <cstring>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 using namespace fourfold;
+using test::check_same_bits;
+using test::joined;
+using test::Options;
 using test::RunTrace;
 using test::TinyRun;
 
 namespace {
-
-using Options = std::vector<std::string>;
-
-Options with(Options options, const Options& more) {
-  options.insert(options.end(), more.begin(), more.end());
-  return options;
-}
 
 /// The smallest buffer: a tile is a page, so that every matrix is cut.
 Options offloaded(const std::string& tier) {
@@ -37,22 +31,6 @@ Options offloaded(const std::string& tier) {
 
 std::string on_disk(const harness::ScratchFolder& folder) {
   return "nvme:" + folder.path().string();
-}
-
-/// Equal bits, of numbers that are none too.
-bool same(const std::vector<double>& a, const std::vector<double>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0;
-}
-
-void check_same_bits(const RunTrace& a, const RunTrace& b) {
-  REQUIRE(!a.losses.empty());
-  CHECK(a.losses == b.losses);
-  CHECK(same(a.norms, b.norms));
-  CHECK(a.loss_scales == b.loss_scales);
-  CHECK(a.skipped_steps == b.skipped_steps);
-  CHECK(a.evaluations == b.evaluations);
-  CHECK(a.weights == b.weights);
-  CHECK(a.moments == b.moments);
 }
 
 }  // namespace
@@ -66,24 +44,9 @@ TEST_CASE("offloaded state has the bits of state in memory", "[offload]") {
   const TinyRun tiny(family);
   const harness::ScratchFolder disk;
   const RunTrace plain = tiny.train(1, 12, "plain", kind);
-  check_same_bits(plain, tiny.train(1, 12, "cpu", with(kind, offloaded("cpu"))));
-  check_same_bits(plain, tiny.train(1, 12, "nvme", with(kind, offloaded(on_disk(disk)))));
+  check_same_bits(plain, tiny.train(1, 12, "cpu", joined(kind, offloaded("cpu"))));
+  check_same_bits(plain, tiny.train(1, 12, "nvme", joined(kind, offloaded(on_disk(disk)))));
   CHECK(std::filesystem::is_empty(disk.path()));
-}
-
-TEST_CASE("offloading composes with every mesh and stage of ZeRO", "[offload]") {
-  const Options mesh =
-      GENERATE(Options{"mesh.dp=2", "mesh.zero=1"}, Options{"mesh.dp=2", "mesh.zero=2"},
-               Options{"mesh.dp=2", "mesh.zero=3"},
-               Options{"mesh.dp=2", "mesh.cp=2", "mesh.zero=3"}, Options{"mesh.pp=2", "mesh.tp=2"},
-               Options{"mesh.pp=2", "mesh.dp=2", "mesh.zero=1", "mesh.schedule=zb-h1"});
-  const int ranks = mesh.size() > 1 && mesh[1].starts_with("mesh.zero") ? 2 : 4;
-  const TinyRun tiny("llama");
-  const harness::ScratchFolder disk;
-  const Options options = with(mesh, {"train.precision=bf16"});
-  const RunTrace plain = tiny.train(ranks, 6, "plain", options);
-  check_same_bits(plain, tiny.train(ranks, 6, "cpu", with(options, offloaded("cpu"))));
-  check_same_bits(plain, tiny.train(ranks, 6, "nvme", with(options, offloaded(on_disk(disk)))));
 }
 
 TEST_CASE("a run goes on with its state elsewhere, to the same bits", "[offload]") {
@@ -92,9 +55,9 @@ TEST_CASE("a run goes on with its state elsewhere, to the same bits", "[offload]
   const Options plain{"checkpoint.every_steps=2", "train.precision=bf16"};
   const RunTrace whole = tiny.train(1, 8, "whole", plain);
   tiny.train(1, 2, "moved", plain);
-  tiny.train(1, 4, "moved", with(plain, offloaded(on_disk(disk))));
-  tiny.train(1, 6, "moved", with(plain, offloaded("cpu")));
-  const RunTrace moved = tiny.train(1, 8, "moved", with(plain, offloaded(on_disk(disk))));
+  tiny.train(1, 4, "moved", joined(plain, offloaded(on_disk(disk))));
+  tiny.train(1, 6, "moved", joined(plain, offloaded("cpu")));
+  const RunTrace moved = tiny.train(1, 8, "moved", joined(plain, offloaded(on_disk(disk))));
   CHECK(moved.weights == whole.weights);
   CHECK(moved.moments == whole.moments);
   CHECK(moved.losses.back() == whole.losses.back());
@@ -106,9 +69,9 @@ TEST_CASE("activations may move to the host and back on a restart", "[offload]")
   const Options plain{"checkpoint.every_steps=2", "train.precision=f16", "model.dropout=0.1",
                       "train.loss_scale_initial=1073741824"};  // overflows first
   const RunTrace whole = tiny.train(1, 12, "whole", plain);
-  check_same_bits(whole, tiny.train(1, 12, "on_host", with(plain, {"offload.activations=cpu"})));
+  check_same_bits(whole, tiny.train(1, 12, "on_host", joined(plain, {"offload.activations=cpu"})));
   tiny.train(1, 4, "moved", plain);
-  tiny.train(1, 8, "moved", with(plain, {"offload.activations=cpu", "offload.optimizer=cpu"}));
+  tiny.train(1, 8, "moved", joined(plain, {"offload.activations=cpu", "offload.optimizer=cpu"}));
   const RunTrace moved = tiny.train(1, 12, "moved", plain);
   CHECK(moved.weights == whole.weights);
   CHECK(moved.losses.back() == whole.losses.back());

@@ -7,7 +7,6 @@
 
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/device/buffer.hpp>
-#include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/runfile/learning_rate.hpp>
 #include <fourfold/train/batch_loader.hpp>
 #include <fourfold/train/outer_optimizer.hpp>
@@ -17,7 +16,6 @@
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
-#include <catch2/matchers/catch_matchers_floating_point.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,38 +27,21 @@
 #include <utility>
 #include <vector>
 
-using Catch::Matchers::WithinRel;
 using namespace fourfold;
 using comm::MeshShape;
+using test::check_close;
+using test::joined;
+using test::mesh_options;
+using test::Options;
 using test::RunTrace;
 using test::TinyRun;
 
 namespace {
 
-using Options = std::vector<std::string>;
-
-Options joined(Options a, const Options& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
-Options mesh_options(const MeshShape& mesh) {
-  return {fmt::format("mesh.pp={}", mesh.pp), fmt::format("mesh.dp={}", mesh.dp),
-          fmt::format("mesh.cp={}", mesh.cp), fmt::format("mesh.tp={}", mesh.tp)};
-}
-
 Options local(int every, const std::string& outer, const Options& more = {}) {
   return joined(
       {"mesh.dp_mode=local", fmt::format("mesh.average_every={}", every), "optim.outer=" + outer},
       more);
-}
-
-void check_losses(const std::vector<double>& got, const std::vector<double>& expected,
-                  double relative) {
-  REQUIRE(got.size() == expected.size());
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    CHECK_THAT(got[i], WithinRel(expected[i], relative));
-  }
 }
 
 /// One rank of a run that its test steps by hand.
@@ -191,14 +172,6 @@ Course course_by_hand(runfile::RunConfig config, int replicas, int steps) {
   return course;
 }
 
-std::string identity_of(const TinyRun& tiny, const std::string& name) {
-  std::string identity;
-  comm::run_device_ranks(1, [&](comm::Communicator& world) {
-    identity = fourfold::io::find_checkpoint(tiny.checkpoints(name), world.host()).identity();
-  });
-  return identity;
-}
-
 }  // namespace
 
 TEST_CASE("replicas that meet are runs of one rank brought together", "[outer_optimizer]") {
@@ -232,40 +205,14 @@ TEST_CASE("with a round of one step of plain SGD local is sync", "[outer_optimiz
                       "optim.weight_decay=0.01", "optim.lr=0.5"};
   const RunTrace sync = tiny.train(4, 8, "sync", plain);
   const RunTrace every_step = tiny.train(4, 8, "local", joined(local(1, "average"), plain));
-  check_losses(every_step.losses, sync.losses, 1e-6);
-  check_losses(every_step.evaluations, sync.evaluations, 1e-6);
+  check_close(every_step.losses, sync.losses, 1e-6);
+  check_close(every_step.evaluations, sync.evaluations, 1e-6);
   const RunTrace nesterov = tiny.train(
       4, 8, "outer",
       joined(local(1, "nesterov", {"optim.outer_lr=1", "optim.outer_momentum=0"}), plain));
-  check_losses(nesterov.losses, sync.losses, 1e-6);
+  check_close(nesterov.losses, sync.losses, 1e-6);
   const RunTrace apart = tiny.train(4, 8, "apart", joined(local(4, "average"), plain));
   CHECK(apart.losses != sync.losses);
-}
-
-TEST_CASE("a replica of any axes trains as one of one rank does", "[outer_optimizer]") {
-  const TinyRun tiny("gpt2");
-  const std::string outer = GENERATE("average", "nesterov");
-  const Options options = local(3, outer, {"model.dropout=0.1", "optim.lr=1e-3"});
-  const RunTrace alone = tiny.train(2, 7, "alone", options);
-  const std::vector<std::pair<MeshShape, Options>> cases{
-      {{.dp = 2, .tp = 2}, {}},
-      {{.pp = 2, .dp = 2}, {}},
-      {{.dp = 2, .cp = 2}, {}},
-      {{.dp = 2, .cp = 2}, {"mesh.zero=1"}},
-      {{.pp = 2, .dp = 2, .tp = 2}, {"train.head_chunks=3"}},
-      {{.dp = 2, .cp = 2, .tp = 2}, {"mesh.zero=2"}},
-      {{.dp = 2, .cp = 4}, {"mesh.zero=3", "mesh.zero_group=2"}},
-      {{.pp = 2, .dp = 2, .cp = 2}, {"mesh.zero=3", "mesh.tile_linear=2"}},
-  };
-  int number = 0;
-  for (const auto& [mesh, more] : cases) {
-    CAPTURE(mesh.str(), more, outer);
-    const RunTrace trace =
-        tiny.train(static_cast<int>(mesh.ranks()), 7, fmt::format("mesh{}", number++),
-                   joined(joined(options, mesh_options(mesh)), more));
-    check_losses(trace.losses, alone.losses, 1e-5);
-    check_losses(trace.norms, alone.norms, 1e-3);
-  }
 }
 
 TEST_CASE("a local run that stopped and restarted has the same bits", "[outer_optimizer]") {
@@ -284,7 +231,7 @@ TEST_CASE("a local run that stopped and restarted has the same bits", "[outer_op
   const RunTrace second = tiny.train(4, 16, "parts", options);
   CHECK(second.losses == std::vector<double>(whole.losses.begin() + 8, whole.losses.end()));
   CHECK(second.weights == whole.weights);
-  CHECK(identity_of(tiny, "whole") == identity_of(tiny, "parts"));
+  CHECK(tiny.identity("whole") == tiny.identity("parts"));
   CHECK(whole.losses.back() < whole.losses.front());
 }
 
@@ -312,12 +259,12 @@ TEST_CASE("offloaded replicas meet to the same bits", "[outer_optimizer]") {
     CHECK(trace.evaluations == plain.evaluations);
     CHECK(trace.weights == plain.weights);
     CHECK(trace.moments == plain.moments);
-    CHECK(identity_of(tiny, name) == identity_of(tiny, "plain"));
+    CHECK(tiny.identity(name) == tiny.identity("plain"));
   }
   tiny.train(4, 4, "moved", on_disk);
   tiny.train(4, 8, "moved", offloaded("cpu"));
   tiny.train(4, 12, "moved", on_disk);
-  CHECK(identity_of(tiny, "moved") == identity_of(tiny, "plain"));
+  CHECK(tiny.identity("moved") == tiny.identity("plain"));
 }
 
 TEST_CASE("a local run goes on with other numbers of replicas", "[outer_optimizer]") {

@@ -10,25 +10,16 @@
 #include <string>
 #include <vector>
 
+using fourfold::test::Options;
 using fourfold::test::RunTrace;
 using fourfold::test::TinyRun;
 
 namespace {
 
-using Overrides = std::vector<std::string>;
+const Options at_random{"train.precision=\"bf16\"", "optim.stochastic_rounding=true"};
 
-const Overrides at_random{"train.precision=\"bf16\"", "optim.stochastic_rounding=true"};
-
-Overrides with(std::vector<std::string> more) {
-  more.insert(more.end(), at_random.begin(), at_random.end());
-  return more;
-}
-
-void check_same(const RunTrace& a, const RunTrace& b) {
-  CHECK(a.losses == b.losses);
-  CHECK(a.norms == b.norms);
-  CHECK(a.evaluations == b.evaluations);
-  CHECK(a.weights == b.weights);
+Options with(const Options& more) {
+  return fourfold::test::joined(more, at_random);
 }
 
 }  // namespace
@@ -40,24 +31,8 @@ TEST_CASE("weights rounded at random are others, and train as well", "[stochasti
   CHECK(random.losses.front() != nearest.losses.front());
   CHECK(std::fabs(random.losses.back() - nearest.losses.back()) <
         0.02 * std::fabs(nearest.losses.back()));
-  check_same(random, tiny.train(1, 12, "again", at_random));
+  fourfold::test::check_same_bits(random, tiny.train(1, 12, "again", at_random));
   CHECK(tiny.train(1, 12, "seed", with({"train.seed=77"})).losses != random.losses);
-}
-
-TEST_CASE("weights rounded at random have the same bits wherever the state is",
-          "[stochastic_rounding]") {
-  const TinyRun tiny(GENERATE("gpt2", "llama"));
-  const std::string mesh = GENERATE("mesh.dp=2", "mesh.tp=2", "mesh.pp=2");
-  CAPTURE(mesh);
-  const std::string sums = "mesh.dp_reduce=\"step\"";  // zero = 3 adds in another order otherwise
-  const RunTrace plain = tiny.train(2, 6, "plain", with({mesh, sums, "mesh.zero=0"}));
-  for (const std::string more : {"mesh.zero=3", "offload.optimizer=\"cpu\""}) {
-    CAPTURE(more);
-    const RunTrace other = tiny.train(2, 6, "other" + more.substr(0, 4),
-                                      with({mesh, sums, more, "offload.buffer_mb=0.1"}));
-    CHECK(other.losses == plain.losses);
-    CHECK(other.evaluations == plain.evaluations);
-  }
 }
 
 // The first loss is that of weights made of the same masters, which no sum over ranks has touched.

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// Every mesh of up to eight ranks, every schedule and every way of context parallelism against one
-/// rank: initial bits, losses, the gradient and the new weights of every logical tensor.
+/// rank: initial bits, losses, the gradient and the new weights of every logical tensor. What else
+/// a run may do on them: mesh_table_test.cpp.
 #include "mesh_traces.hpp"
 #include "run/tiny_run.hpp"
 
@@ -16,11 +17,11 @@
 #include <vector>
 
 using namespace fourfold;
+using test::joined;
+using test::Options;
 using test::TinyRun;
 
 namespace {
-
-using Options = std::vector<std::string>;
 
 constexpr int steps = 5;
 
@@ -38,11 +39,7 @@ Options model_options(const std::string& family) {
 
 train::RunOnMesh run_on(const TinyRun& tiny, const std::string& family, const comm::MeshShape& mesh,
                         const Options& more = {}) {
-  Options options = model_options(family);
-  options.insert(options.end(),
-                 {fmt::format("mesh.pp={}", mesh.pp), fmt::format("mesh.dp={}", mesh.dp),
-                  fmt::format("mesh.cp={}", mesh.cp), fmt::format("mesh.tp={}", mesh.tp)});
-  options.insert(options.end(), more.begin(), more.end());
+  const Options options = joined(joined(model_options(family), test::mesh_options(mesh)), more);
   return {mesh.str(), tiny.config(steps, "none", options).config, mesh};
 }
 
@@ -137,8 +134,7 @@ TEST_CASE("norms of queries and keys are those of one rank on every axis", "[mat
       {{}, {"train.recompute=selective"}},
   };
   for (const auto& [mesh, more] : cases) {
-    Options options = normed;
-    options.insert(options.end(), more.begin(), more.end());
+    const Options options = joined(normed, more);
     CAPTURE(mesh.str(), more);
     // Each step from the same weights: four weights of a norm, whose gradient all but cancels in
     // some steps, show how far AdamW carries rounding from one step into the next.
@@ -210,75 +206,6 @@ void check_same_bits(const test::MeshTrace& a, const test::MeshTrace& b) {
   }
 }
 
-TEST_CASE("ZeRO computes what one rank does, and no stage of it changes a bit", "[matrix]") {
-  const std::string family = GENERATE("gpt2", "llama");
-  const TinyRun tiny(family);
-  const test::MeshTrace one = trace(tiny, family, {});
-  const std::vector<std::pair<comm::MeshShape, Options>> cases{
-      {{.dp = 8}, {}},
-      {{.dp = 2, .cp = 4}, {}},
-      {{.cp = 2, .tp = 2}, {}},
-      {{.dp = 4, .tp = 2}, {}},
-      {{.pp = 2, .dp = 4}, {"mesh.schedule=1f1b"}},
-      {{.pp = 2, .dp = 2, .tp = 2}, {"mesh.schedule=zb-h1"}},
-      {{.pp = 2, .dp = 2, .cp = 2}, {"mesh.schedule=zb-v"}},
-      {{.pp = 2, .cp = 2, .tp = 2}, {"mesh.schedule=interleaved", "mesh.chunks=4"}},
-      {{.pp = 4, .dp = 2}, {"mesh.schedule=gpipe", "mesh.stage_layers=[0,3,4,1]"}},
-      {{.dp = 2}, {"mesh.schedule=zb-v", "mesh.chunks=2", "train.recompute=every:3"}},
-      {{.dp = 2, .tp = 4}, {"mesh.sequence_parallel=false", "train.recompute=full"}},
-  };
-  int turn = 0;
-  for (const auto& [mesh, options] : cases) {
-    // With gradients of every step in memory, and with those of one micro-batch.
-    const std::string reduce = (turn++ % 2 == 0) == (family == "gpt2") ? "micro_batch" : "step";
-    test::MeshTrace plain;
-    for (const int zero : {0, 1, 2, 3}) {
-      CAPTURE(mesh.str(), zero, reduce, family);
-      Options all = options;
-      all.insert(all.end(), {fmt::format("mesh.zero={}", zero), "mesh.dp_reduce=" + reduce});
-      const test::MeshTrace sharded = trace(tiny, family, mesh, all);
-      check_against(one, sharded);
-      if (zero == 0) {
-        plain = sharded;
-      } else {
-        check_same_bits(plain, sharded);
-      }
-    }
-  }
-}
-
-TEST_CASE("a head in chunks computes what it does in one piece, on every axis", "[matrix]") {
-  const std::string family = GENERATE("gpt2", "llama");
-  const std::string tied = GENERATE("true", "false");
-  const TinyRun tiny(family);
-  const std::string tie = "model.tie_embeddings=" + tied;
-  const test::MeshTrace one = trace(tiny, family, {}, {tie});
-  const std::vector<std::pair<comm::MeshShape, Options>> cases{
-      {{}, {}},
-      {{.tp = 2}, {}},
-      {{.tp = 4}, {"mesh.sequence_parallel=false"}},
-      {{.cp = 2, .tp = 2}, {"mesh.zero=3"}},
-      {{.dp = 2, .cp = 2}, {"mesh.dp_reduce=micro_batch", "train.micro_batch=2"}},
-      {{.pp = 2}, {"mesh.schedule=naive", "mesh.stage_layers=[8,0]"}},  // no block beside the head
-      {{.pp = 2, .dp = 2}, {"mesh.schedule=gpipe", "mesh.zero=3"}},
-      {{.pp = 2, .cp = 2}, {"mesh.schedule=1f1b", "mesh.zero=3"}},
-      {{.pp = 2, .tp = 2}, {"mesh.schedule=interleaved", "mesh.chunks=4"}},
-      {{.pp = 2, .dp = 2, .tp = 2}, {"mesh.schedule=zb-h1", "mesh.zero=3"}},
-      {{.pp = 2, .dp = 2}, {"mesh.schedule=zb-h1"}},
-      {{.pp = 2, .dp = 2, .cp = 2}, {"mesh.schedule=zb-v", "mesh.zero=3"}},
-      {{.pp = 2, .tp = 2}, {"mesh.schedule=zb-v"}},
-      {{.dp = 2}, {"mesh.schedule=zb-v", "mesh.chunks=2", "mesh.zero=2"}},
-  };
-  for (const auto& [mesh, options] : cases) {
-    for (const std::string chunks : {"3", "8"}) {
-      CAPTURE(family, tied, mesh.str(), options, chunks);
-      Options all = options;
-      all.insert(all.end(), {tie, "train.head_chunks=" + chunks});
-      check_against(one, trace(tiny, family, mesh, all));
-    }
-  }
-}
-
 TEST_CASE("ZeRO changes no bit of a head in chunks", "[matrix]") {
   const TinyRun tiny("gpt2");
   const std::string tied = GENERATE("true", "false");
@@ -298,42 +225,11 @@ TEST_CASE("ZeRO changes no bit of a head in chunks", "[matrix]") {
   }
 }
 
-TEST_CASE("matrices in tiles compute what whole ones do, on every axis", "[matrix]") {
-  const std::string family = GENERATE("gpt2", "llama");
-  const std::string tied = GENERATE("true", "false");
-  const TinyRun tiny(family);
-  const std::string tie = "model.tie_embeddings=" + tied;
-  const test::MeshTrace one = trace(tiny, family, {}, {tie});
-  const std::vector<std::pair<comm::MeshShape, Options>> cases{
-      {{.dp = 2}, {}},
-      {{.cp = 4}, {"mesh.dp_reduce=step"}},
-      {{.dp = 4}, {"mesh.zero_group=2"}},
-      {{.dp = 2, .tp = 4}, {}},  // llama: ranks share key/value heads
-      {{.dp = 2, .tp = 4}, {"mesh.sequence_parallel=false", "mesh.dp_reduce=step"}},
-      {{.dp = 2, .cp = 2, .tp = 2}, {"train.recompute=full", "train.head_chunks=3"}},
-      {{.pp = 2, .dp = 2, .tp = 2}, {"mesh.schedule=1f1b", "train.recompute=every:3"}},
-      {{.pp = 2, .dp = 2}, {"mesh.schedule=gpipe", "train.recompute=selective"}},
-      {{.pp = 2, .cp = 2, .tp = 2}, {"mesh.schedule=interleaved", "mesh.chunks=4"}},
-      {{.pp = 2, .dp = 2, .cp = 2}, {"mesh.schedule=zb-v", "train.head_chunks=3"}},
-      {{.pp = 4, .dp = 2}, {"mesh.schedule=zb-h1", "mesh.stage_layers=[0,3,4,1]"}},
-      {{.dp = 2}, {"mesh.schedule=zb-v", "mesh.chunks=2", "train.micro_batch=2"}},
-  };
-  for (const auto& [mesh, options] : cases) {
-    for (const std::string tiles : {"2", "3"}) {
-      CAPTURE(family, tied, mesh.str(), options, tiles);
-      Options all = options;
-      all.insert(all.end(), {tie, "mesh.zero=3", "mesh.tile_linear=" + tiles});
-      check_against(one, trace(tiny, family, mesh, all));
-    }
-  }
-}
-
 TEST_CASE("a matrix has at most as many tiles as rows", "[matrix]") {
   const std::string family = GENERATE("gpt2", "llama");
   const TinyRun tiny(family);
   const Options small{"model.layers=2", "train.global_batch=2"};
-  Options tiled = small;  // 32 rows and 64
-  tiled.insert(tiled.end(), {"mesh.zero=3", "mesh.tile_linear=40"});
+  const Options tiled = joined(small, {"mesh.zero=3", "mesh.tile_linear=40"});  // 32 rows and 64
   check_against(trace(tiny, family, {}, small), trace(tiny, family, {.dp = 2}, tiled));
 }
 
@@ -367,38 +263,12 @@ TEST_CASE("an optimizer in host memory updates tiles to the bits of one on the d
   check_same_bits(with("none"), with("cpu"));
 }
 
-TEST_CASE("activations in host memory change no bit, on every axis", "[matrix]") {
-  const std::string family = GENERATE("gpt2", "llama");
-  const TinyRun tiny(family);
-  const std::vector<std::pair<comm::MeshShape, Options>> cases{
-      {{}, {"train.recompute=every:3"}},
-      {{.pp = 2}, {"mesh.schedule=naive", "mesh.stage_layers=[7,1]"}},
-      {{.pp = 2}, {"mesh.schedule=gpipe", "mesh.stage_layers=[0,8]", "train.head_chunks=3"}},
-      {{.pp = 2, .tp = 2}, {"mesh.schedule=1f1b", "train.precision=bf16"}},
-      {{.pp = 2, .cp = 2, .tp = 2}, {"mesh.schedule=interleaved", "train.recompute=selective"}},
-      {{.pp = 2, .dp = 2, .tp = 2}, {"mesh.schedule=zb-h1", "mesh.zero=3", "mesh.tile_linear=3"}},
-      {{.pp = 2, .tp = 2}, {"mesh.schedule=zb-h1", "train.recompute=every:3"}},
-      {{.pp = 2, .dp = 2, .cp = 2}, {"mesh.schedule=zb-v", "mesh.zero=3", "train.head_chunks=3"}},
-      {{.pp = 2, .cp = 2}, {"mesh.schedule=zb-v", "train.recompute=full", "train.precision=f16"}},
-      {{.cp = 2, .tp = 2}, {"mesh.zero=3", "mesh.context_mode=ulysses", "train.recompute=full"}},
-      {{.tp = 4}, {"mesh.sequence_parallel=false", "mesh.schedule=zb-v", "mesh.chunks=2"}},
-  };
-  for (const auto& [mesh, options] : cases) {
-    CAPTURE(family, mesh.str(), options);
-    Options moved = options;
-    moved.emplace_back("offload.activations=cpu");
-    check_same_bits(trace(tiny, family, mesh, options), trace(tiny, family, mesh, moved));
-  }
-}
-
 TEST_CASE("without weights in turn mesh.tile_linear changes no bit", "[matrix]") {
   const TinyRun tiny("llama");
   for (const Options& options :
        {Options{"mesh.zero=2"}, Options{"mesh.zero=3", "mesh.zero3_keep=step"}}) {
-    Options tiled = options;
-    tiled.emplace_back("mesh.tile_linear=3");
     check_same_bits(trace(tiny, "llama", {.dp = 2}, options),
-                    trace(tiny, "llama", {.dp = 2}, tiled));
+                    trace(tiny, "llama", {.dp = 2}, joined(options, {"mesh.tile_linear=3"})));
   }
 }
 
