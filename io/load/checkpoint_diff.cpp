@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "load/extent_reader.hpp"
-
+#include <fourfold/base/dtype.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/io/checkpoint.hpp>
@@ -12,8 +11,13 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
 #include <map>
 #include <set>
+#include <type_traits>
+#include <utility>
 
 namespace fourfold::io {
 namespace {
@@ -84,64 +88,122 @@ std::vector<TensorDifference> compare_tensors(const Checkpoint& a, const Checkpo
   return differences;
 }
 
-/// One of the two, being read.
-class Side {
- public:
-  explicit Side(const Checkpoint& checkpoint) : source_(checkpoint) {}
-
-  /// The elements of a box, until the next call.
-  std::span<const std::byte> read(const StoredTensor& tensor, const Box& box) {
-    bytes_.resize(box.elements() * size_in_bytes(tensor.dtype));
-    source_.read(tensor.id, box, TensorView(bytes_.data(), tensor.dtype, box.extent));
-    return bytes_;
+template <class T>
+double as_double(T value) {
+  if constexpr (std::is_same_v<T, BFloat16> || std::is_same_v<T, Float16>) {
+    return static_cast<double>(static_cast<float>(value));
+  } else {
+    return static_cast<double>(value);
   }
+}
 
- private:
-  CheckpointSource source_;
-  std::vector<std::byte> bytes_;
-};
-
-class Comparison {
- public:
-  Comparison(const Checkpoint& a, const Checkpoint& b, const DiffOptions& options,
-             std::int64_t total_bytes)
-      : a_(a), b_(b), side_a_(a), side_b_(b), options_(options), total_bytes_(total_bytes) {}
-
-  void compare_elements(TensorDifference& difference) {
-    const StoredTensor& tensor = *a_.find(difference.id);
-    const std::int64_t element_bytes = size_in_bytes(tensor.dtype);
-    const std::int64_t most =
-        std::max<std::int64_t>(1, options_.memory_bytes / (2 * element_bytes));
-    ElementDiff elements(difference, tensor.dtype, options_.largest);
-    for (std::int64_t begin = 0; begin < tensor.shape.elements(); begin += most) {
-      const std::int64_t count = std::min(most, tensor.shape.elements() - begin);
-      for (const Box& box : boxes_of_flat_range(tensor.shape, {begin, count})) {
-        elements.add(box, side_a_.read(tensor, box), side_b_.read(tensor, box));
-        done_bytes_ += 2 * box.elements() * element_bytes;
-      }
-      if (options_.progress) {
-        options_.progress(done_bytes_, total_bytes_);
-      }
-    }
-    elements.finish();
-    if (difference.different == 0) {
-      throw UserError(
-          ExitCode::data_corrupt,
-          format_message("tensor {} has the same elements in both, but other digests (one "
-                         "of {} and {} is damaged); verify both",
-                         difference.id.str(), a_.path().string(), b_.path().string()));
-    }
+/// Coordinates in the tensor of the `element`-th element of a box.
+std::vector<std::int64_t> index_in_tensor(const Box& box, std::int64_t element) {
+  std::vector<std::int64_t> index(box.rank());
+  for (std::size_t dim = box.rank(); dim-- > 0;) {
+    index[dim] = box.offset[dim] + element % box.extent[dim];
+    element /= box.extent[dim];
   }
+  return index;
+}
 
- private:
-  const Checkpoint& a_;
-  const Checkpoint& b_;
-  Side side_a_;
-  Side side_b_;
-  const DiffOptions& options_;
-  std::int64_t total_bytes_;
-  std::int64_t done_bytes_ = 0;
-};
+/// What order the largest differences have: those that are no number first.
+double size_of(const ElementPair& pair) {
+  const double size = std::abs(pair.a - pair.b);
+  return std::isnan(size) ? std::numeric_limits<double>::infinity() : size;
+}
+
+/// @param most  elements to name
+void note(const Box& box, std::int64_t element, double a, double b, std::size_t most,
+          TensorDifference& difference) {
+  const double size = size_of({{}, a, b});
+  ++difference.different;
+  difference.max_abs = std::max(difference.max_abs, size);
+  difference.rms += size * size;  // their sum, until all have been noted
+  std::vector<ElementPair>& largest = difference.largest;
+  if (largest.size() == most && (most == 0 || size <= size_of(largest.back()))) {
+    return;
+  }
+  const auto after = std::ranges::find_if(
+      largest, [&](const ElementPair& other) { return size_of(other) < size; });
+  largest.insert(after, {index_in_tensor(box, element), a, b});
+  if (largest.size() > most) {
+    largest.pop_back();
+  }
+}
+
+/// @param a, b  the elements of `box`, dense
+template <class T>
+void note_elements(const Box& box, const std::vector<std::byte>& a, const std::vector<std::byte>& b,
+                   std::size_t most, TensorDifference& difference) {
+  for (std::int64_t element = 0; element < box.elements(); ++element) {
+    const std::size_t at = element * sizeof(T);
+    if (std::memcmp(a.data() + at, b.data() + at, sizeof(T)) == 0) {
+      continue;
+    }
+    T x;
+    T y;
+    std::memcpy(&x, a.data() + at, sizeof(T));
+    std::memcpy(&y, b.data() + at, sizeof(T));
+    note(box, element, as_double(x), as_double(y), most, difference);
+  }
+}
+
+auto* note_elements_of(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return note_elements<float>;
+    case DType::bf16:
+      return note_elements<BFloat16>;
+    case DType::f16:
+      return note_elements<Float16>;
+    case DType::f64:
+      return note_elements<double>;
+    case DType::i32:
+      return note_elements<std::int32_t>;
+    case DType::i64:
+      return note_elements<std::int64_t>;
+    case DType::u8:
+      return note_elements<std::uint8_t>;
+    case DType::u16:
+      return note_elements<std::uint16_t>;
+    case DType::u32:
+      return note_elements<std::uint32_t>;
+    case DType::u64:
+      break;
+  }
+  return note_elements<std::uint64_t>;
+}
+
+void compare_elements(CheckpointSource& a, CheckpointSource& b, const DiffOptions& options,
+                      const std::function<void(std::int64_t bytes)>& on_read,
+                      TensorDifference& difference) {
+  const StoredTensor& tensor = *a.checkpoint().find(difference.id);
+  const std::int64_t element_bytes = size_in_bytes(tensor.dtype);
+  const std::int64_t most = std::max<std::int64_t>(1, options.memory_bytes / (2 * element_bytes));
+  std::vector<std::byte> bytes_a;
+  std::vector<std::byte> bytes_b;
+  for (std::int64_t begin = 0; begin < tensor.shape.elements(); begin += most) {
+    const std::int64_t count = std::min(most, tensor.shape.elements() - begin);
+    for (const Box& box : boxes_of_flat_range(tensor.shape, {begin, count})) {
+      bytes_a.resize(box.elements() * element_bytes);
+      bytes_b.resize(bytes_a.size());
+      a.read(tensor.id, box, TensorView(bytes_a.data(), tensor.dtype, box.extent));
+      b.read(tensor.id, box, TensorView(bytes_b.data(), tensor.dtype, box.extent));
+      note_elements_of(tensor.dtype)(box, bytes_a, bytes_b, options.largest, difference);
+    }
+    on_read(2 * count * element_bytes);
+  }
+  if (difference.different == 0) {
+    throw UserError(
+        ExitCode::data_corrupt,
+        format_message("tensor {} has the same elements in both, but other digests (one "
+                       "of {} and {} is damaged); verify both",
+                       tensor.id.str(), a.checkpoint().path().string(),
+                       b.checkpoint().path().string()));
+  }
+  difference.rms = std::sqrt(difference.rms / static_cast<double>(difference.elements));
+}
 
 }  // namespace
 
@@ -163,10 +225,18 @@ CheckpointDifferences compare(const Checkpoint& a, const Checkpoint& b,
       total_bytes += 2 * payload_bytes(*a.find(difference.id));
     }
   }
-  Comparison comparison(a, b, options, total_bytes);
+  std::int64_t done_bytes = 0;
+  const auto on_read = [&](std::int64_t bytes) {
+    done_bytes += bytes;
+    if (options.progress) {
+      options.progress(done_bytes, total_bytes);
+    }
+  };
+  CheckpointSource source_a(a);
+  CheckpointSource source_b(b);
   for (TensorDifference& difference : differences.tensors) {
     if (difference.kind == Kind::other_values) {
-      comparison.compare_elements(difference);
+      compare_elements(source_a, source_b, options, on_read, difference);
     }
   }
   return differences;

@@ -60,42 +60,40 @@ std::string ExtentReader::described(const StoredExtent& extent, const std::strin
                      contents_.index.tensors[extent.tensor].id.str(), extent.number, what);
 }
 
-ExtentReader::OpenChunk ExtentReader::open_chunk(const StoredExtent& extent,
-                                                 std::uint64_t byte) const {
-  const std::uint64_t begin = byte / chunk_bytes * chunk_bytes;
-  return {begin, std::min(begin + chunk_bytes, extent.bytes), 0};
+void ExtentReader::open_chunk(const StoredExtent& extent, std::uint64_t byte) {
+  next_byte_ = byte / chunk_bytes * chunk_bytes;
+  chunk_end_ = std::min(next_byte_ + chunk_bytes, extent.bytes);
+  chunk_crc_ = 0;
 }
 
-Defect ExtentReader::read_next(const StoredExtent& extent, OpenChunk& chunk,
-                               std::span<std::byte> bytes) {
-  if (const Defect defect = file_.read_at(extent.byte_offset + chunk.next_byte, bytes)) {
+Defect ExtentReader::read_next(const StoredExtent& extent, std::span<std::byte> bytes) {
+  if (const Defect defect = file_.read_at(extent.byte_offset + next_byte_, bytes)) {
     return described(extent, *defect);
   }
-  chunk.crc = crc32c(bytes, chunk.crc);
-  chunk.next_byte += bytes.size();
+  chunk_crc_ = crc32c(bytes, chunk_crc_);
+  next_byte_ += bytes.size();
   count(std::ssize(bytes));
   return std::nullopt;
 }
 
-Defect ExtentReader::read_piece(const StoredExtent& extent, OpenChunk& chunk) {
+Defect ExtentReader::read_piece(const StoredExtent& extent) {
   memory_.resize(hot_bytes);
-  const auto piece =
-      std::span(memory_).first(std::min(hot_bytes, chunk.end_byte - chunk.next_byte));
+  const auto piece = std::span(memory_).first(std::min(hot_bytes, chunk_end_ - next_byte_));
   piece_ = piece;
-  return read_next(extent, chunk, piece);
+  return read_next(extent, piece);
 }
 
-Defect ExtentReader::close_chunk(const StoredExtent& extent, OpenChunk& chunk) {
-  while (chunk.next_byte < chunk.end_byte) {
-    if (Defect defect = read_piece(extent, chunk)) {
+Defect ExtentReader::close_chunk(const StoredExtent& extent) {
+  while (next_byte_ < chunk_end_) {
+    if (Defect defect = read_piece(extent)) {
       return defect;
     }
   }
-  const std::uint64_t number = chunk.end_byte == 0 ? 0 : (chunk.end_byte - 1) / chunk_bytes;
-  if (chunk.crc != table_[extent.first_chunk + number]) {
+  const std::uint64_t number = chunk_end_ == 0 ? 0 : (chunk_end_ - 1) / chunk_bytes;
+  if (chunk_crc_ != table_[extent.first_chunk + number]) {
     return described(extent, fmt::format("is damaged in bytes {} to {} of the file (CRC-32C)",
                                          extent.byte_offset + number * chunk_bytes,
-                                         extent.byte_offset + chunk.end_byte));
+                                         extent.byte_offset + chunk_end_));
   }
   return std::nullopt;
 }
@@ -108,29 +106,30 @@ Defect ExtentReader::copy(const StoredExtent& extent, const Box& part, const Box
     return defect;
   }
   const std::uint64_t element_bytes = size_in_bytes(contents_.index.tensors[extent.tensor].dtype);
-  std::optional<OpenChunk> chunk;
+  bool has_chunk = false;
   Defect defect;
   for_each_run(extent.box, target_box, part, [&](const Run& run) {
     std::uint64_t begin = run.source_element * element_bytes;
     const std::uint64_t end = begin + run.elements * element_bytes;
     std::byte* to = target + run.target_element * element_bytes;
     while (begin < end && !defect) {
-      if (!chunk || begin >= chunk->end_byte) {
-        defect = chunk ? close_chunk(extent, *chunk) : std::nullopt;
-        chunk = open_chunk(extent, begin);
+      if (!has_chunk || begin >= chunk_end_) {
+        defect = has_chunk ? close_chunk(extent) : std::nullopt;
+        open_chunk(extent, begin);
+        has_chunk = true;
         continue;
       }
       std::uint64_t count = 0;
-      if (begin < chunk->next_byte) {
-        count = std::min(end, chunk->next_byte) - begin;
-        const auto from = piece_.last(chunk->next_byte - begin).first(count);
+      if (begin < next_byte_) {
+        count = std::min(end, next_byte_) - begin;
+        const auto from = piece_.last(next_byte_ - begin).first(count);
         std::ranges::copy(from, to);
-      } else if (const std::uint64_t piece = std::min(hot_bytes, chunk->end_byte - begin);
-                 begin == chunk->next_byte && end - begin >= piece) {
+      } else if (const std::uint64_t piece = std::min(hot_bytes, chunk_end_ - begin);
+                 begin == next_byte_ && end - begin >= piece) {
         count = piece;
-        defect = read_next(extent, *chunk, {to, count});
+        defect = read_next(extent, {to, count});
       } else {
-        defect = read_piece(extent, *chunk);
+        defect = read_piece(extent);
         continue;
       }
       if (done_with_) {
@@ -140,7 +139,7 @@ Defect ExtentReader::copy(const StoredExtent& extent, const Box& part, const Box
       to += count;
     }
   });
-  return defect || !chunk ? defect : close_chunk(extent, *chunk);
+  return defect || !has_chunk ? defect : close_chunk(extent);
 }
 
 Defect ExtentReader::copy_box(std::size_t tensor, const Box& box, std::byte* target) {
@@ -163,18 +162,18 @@ Defect ExtentReader::check(const StoredExtent& extent, std::uint32_t& crc) {
   Digest digest;
   crc = 0;
   for (std::uint64_t begin = 0; begin < extent.bytes; begin += chunk_bytes) {
-    OpenChunk chunk = open_chunk(extent, begin);
-    while (chunk.next_byte < chunk.end_byte) {
-      const std::uint64_t first = chunk.next_byte;
-      if (Defect defect = read_piece(extent, chunk)) {
+    open_chunk(extent, begin);
+    while (next_byte_ < chunk_end_) {
+      const std::uint64_t first = next_byte_;
+      if (Defect defect = read_piece(extent)) {
         return defect;
       }
       digest += digest_of_bytes(tensor.dtype, tensor.shape, extent.box, first, piece_);
     }
-    if (Defect defect = close_chunk(extent, chunk)) {
+    if (Defect defect = close_chunk(extent)) {
       return defect;
     }
-    crc = crc32c_combine(crc, chunk.crc, chunk.end_byte - begin);
+    crc = crc32c_combine(crc, chunk_crc_, chunk_end_ - begin);
   }
   if (digest != extent.digest) {
     return described(extent, "has another digest than the index says");

@@ -6,7 +6,7 @@
 #include "format/checkpoint_contents.hpp"
 
 #include <fourfold/base/box.hpp>
-#include <fourfold/io/checkpoint_diff.hpp>
+#include <fourfold/io/checkpoint.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -41,22 +41,15 @@ class ExtentReader {
   std::int64_t bytes_read() const noexcept { return bytes_read_; }
 
  private:
-  /// A chunk that is being read from its begin to its end; offsets are within the extent.
-  struct OpenChunk {
-    std::uint64_t next_byte = 0;
-    std::uint64_t end_byte = 0;
-    std::uint32_t crc = 0;
-  };
-
   Defect use_file(std::size_t file);
-  OpenChunk open_chunk(const StoredExtent& extent, std::uint64_t byte) const;
-  /// The next bytes of a chunk, as many as `bytes` holds; their CRC while they are in the core's
-  /// cache.
-  Defect read_next(const StoredExtent& extent, OpenChunk& chunk, std::span<std::byte> bytes);
+  void open_chunk(const StoredExtent& extent, std::uint64_t byte);
+  /// The next bytes of the open chunk, as many as `bytes` holds; their CRC while they are in the
+  /// core's cache.
+  Defect read_next(const StoredExtent& extent, std::span<std::byte> bytes);
   /// The rest of it, for the CRC alone, and whether that holds.
-  Defect close_chunk(const StoredExtent& extent, OpenChunk& chunk);
+  Defect close_chunk(const StoredExtent& extent);
   /// The next piece, into piece_; as short as the chunk's end makes it.
-  Defect read_piece(const StoredExtent& extent, OpenChunk& chunk);
+  Defect read_piece(const StoredExtent& extent);
   void count(std::int64_t bytes);
   std::string described(const StoredExtent& extent, const std::string& what) const;
 
@@ -66,31 +59,13 @@ class ExtentReader {
   std::size_t open_file_;
   InputFile file_;
   std::vector<std::uint32_t> table_;
+  // The chunk that is being read from its begin to its end; offsets are within the extent.
+  std::uint64_t next_byte_ = 0;
+  std::uint64_t chunk_end_ = 0;
+  std::uint32_t chunk_crc_ = 0;
   std::vector<std::byte> memory_;
   std::span<const std::byte> piece_;  ///< of memory_
   std::int64_t bytes_read_ = 0;
-};
-
-/// Gathers how a tensor's elements differ, box by box.
-class ElementDiff {
- public:
-  /// @param difference  filled by finish(); id and elements are there. Borrowed
-  /// @param largest     elements to name
-  ElementDiff(TensorDifference& difference, DType dtype, std::size_t largest);
-
-  /// @param a, b  the elements of `box`, dense
-  void add(const Box& box, std::span<const std::byte> a, std::span<const std::byte> b);
-  void finish();
-
- private:
-  template <class T>
-  void add_as(const Box& box, std::span<const std::byte> a, std::span<const std::byte> b);
-  void note(const Box& box, std::int64_t element, double a, double b);
-
-  TensorDifference* difference_;
-  DType dtype_;
-  std::size_t largest_;
-  double sum_of_squares_ = 0;
 };
 
 }  // namespace fourfold::io
