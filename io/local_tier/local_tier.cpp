@@ -3,10 +3,10 @@
 #include "disk/file.hpp"
 #include "disk/temporary.hpp"
 #include "format/checkpoint_contents.hpp"
+#include "local_tier/local_tier_impl.hpp"
+#include "local_tier/node_folders.hpp"
 #include "local_tier/payload_copies.hpp"
-#include "local_tier/promotion.hpp"
 #include "local_tier/tier_id.hpp"
-#include "node_folders.hpp"
 #include "save/checkpoint_shard_writer.hpp"
 #include "save/step_commit.hpp"
 #include "save/step_save.hpp"
@@ -71,80 +71,35 @@ Room room_for(const SavePlan& plan, const NodeMap& nodes, int node, bool partner
 
 }  // namespace
 
-struct LocalTier::Impl {
-  Impl(LocalTierOptions with, const CheckpointStore& of_run, comm::Communicator& world)
-      : options(std::move(with)),
-        store(of_run),
-        plan(local_tier_plan(of_run.options().plan)),
-        ranks(world.size()),
-        nodes(options.node_of_rank),
-        node(nodes.node_of(world.rank())),
-        is_first(nodes.is_first(world.rank())),
-        copies(options.partner && nodes.nodes() > 1),
-        own_node(world.subgroup(nodes.ranks_on(node), "local-tier-node")),
-        peers(world.subgroup(ranks_like(world.rank()), "local-tier-peers")) {
-    FOURFOLD_EXPECT(std::ssize(options.node_of_rank) == ranks && options.keep_last >= 1);
-  }
+LocalTier::Impl::Impl(LocalTierOptions with, const CheckpointStore& of_run,
+                      comm::Communicator& world)
+    : options(std::move(with)),
+      store(of_run),
+      plan(local_tier_plan(of_run.options().plan)),
+      ranks(world.size()),
+      nodes(options.node_of_rank),
+      node(nodes.node_of(world.rank())),
+      is_first(nodes.is_first(world.rank())),
+      copies(options.partner && nodes.nodes() > 1),
+      own_node(world.subgroup(nodes.ranks_on(node), "local-tier-node")),
+      peers(world.subgroup(ranks_like(world.rank()), "local-tier-peers")) {
+  FOURFOLD_EXPECT(std::ssize(options.node_of_rank) == ranks && options.keep_last >= 1);
+}
 
-  /// The first ranks of all nodes, or those that are none.
-  std::vector<int> ranks_like(int rank) const {
-    std::vector<int> alike;
-    for (int other = 0; other < ranks; ++other) {
-      if (nodes.is_first(other) == nodes.is_first(rank)) {
-        alike.push_back(other);
-      }
-    }
-    return alike;
-  }
-
-  /// The run's folder on this node.
-  fs::path home() const { return options.directory / word; }
-
-  Promotion promotion(comm::Communicator& world) const { return {home(), nodes, store, world}; }
-
-  void tell_of_others() const;
-  void tell_of_lost(comm::Communicator& world, std::int64_t from) const;
-  void remove_home() const {
-    if (is_first && !word.empty()) {
-      remove_all_local_steps(home());
+/// The first ranks of all nodes, or those that are none.
+std::vector<int> LocalTier::Impl::ranks_like(int rank) const {
+  std::vector<int> alike;
+  for (int other = 0; other < ranks; ++other) {
+    if (nodes.is_first(other) == nodes.is_first(rank)) {
+      alike.push_back(other);
     }
   }
-  struct Leaving {
-    bool removes_home = false;
-    bool removes_word = false;
-  };
-  Leaving how_to_leave() const;
-  Leaving leave(comm::Communicator& world) const;
-  void require_lease(comm::Communicator& world) const;
-  void write(CheckpointShardWriter& share, comm::Communicator& world);
-  SealedStep shared_seal(const CheckpointShardWriter& share, comm::Communicator& world) const;
+  return alike;
+}
 
-  LocalTierOptions options;
-  const CheckpointStore& store;
-  PlanOptions plan;  ///< of each save
-  int ranks;
-  NodeMap nodes;
-  int node;
-  bool is_first;  ///< of its node: makes, renames and removes folders
-  bool copies;    ///< for a partner
-  std::unique_ptr<comm::Communicator> own_node;
-  std::unique_ptr<comm::Communicator> peers;  ///< ranks_like() this one
-  std::string word;                           ///< empty: the run has no node-local steps yet
-  std::optional<MadeFolders> made;            ///< options.directory; until the run begins
-};
-
-void LocalTier::Impl::tell_of_others() const {
-  if (!is_first) {
-    return;
-  }
-  const OtherLocalSteps others = other_local_steps(options.directory, word);
-  if (others.folders > 0) {
-    log::local(
-        log::Level::info,
-        format_message("{}: holds {} of node-local steps of other runs, or of this one before its "
-                       "checkpoints were removed ({} folders), which are left alone; remove "
-                       "them if nobody needs them",
-                       options.directory.string(), bytes_text(others.bytes), others.folders));
+void LocalTier::Impl::remove_home() const {
+  if (is_first && !word.empty()) {
+    remove_all_local_steps(home());
   }
 }
 
@@ -167,7 +122,9 @@ LocalTier::LocalTier(LocalTierOptions options, const CheckpointStore& store,
                        "nodes have lost them, or checkpoint.node_local_dir was another",
                        impl_->home().string()));
   }
-  impl_->tell_of_others();
+  if (impl_->is_first) {
+    tell_of_other_local_steps(impl_->options.directory, impl_->word);
+  }
 }
 
 LocalTier::~LocalTier() = default;
@@ -188,19 +145,19 @@ std::uint64_t LocalTier::most_node_bytes(std::span<const TensorLayout> tensors) 
 
 std::optional<std::int64_t> LocalTier::promote_newest(comm::Communicator& world,
                                                       std::optional<std::int64_t> newest) {
-  return impl_->word.empty() ? std::nullopt : impl_->promotion(world).promote_newest(newest);
+  return impl_->word.empty() ? std::nullopt : impl_->promote_newest(world, newest);
 }
 
 std::optional<Checkpoint> LocalTier::find_newest(comm::Communicator& world,
                                                  std::int64_t after) const {
-  return impl_->word.empty() ? std::nullopt : impl_->promotion(world).find_newest(after);
+  return impl_->word.empty() ? std::nullopt : impl_->find_newest(world, after);
 }
 
 void LocalTier::Impl::tell_of_lost(comm::Communicator& world, std::int64_t from) const {
   if (word.empty()) {
     return;
   }
-  const auto steps = promotion(world).newer_than(from);
+  const auto steps = newer_than(world, from);
   if (!steps.empty()) {
     log::warning(format_message(
         "node-local steps of an earlier start are removed (of step {}): this one {}",
@@ -229,28 +186,27 @@ void LocalTier::begin(comm::Communicator& world, std::int64_t from) {
 
 /// While this process stood still another may have taken over: as long as its word is still ours it
 /// may be putting our steps together, and once it has its own that is not ours to remove.
-LocalTier::Impl::Leaving LocalTier::Impl::how_to_leave() const {
-  Leaving leaving;
+LocalTier::Impl::Removed LocalTier::Impl::what_to_remove() const {
+  Removed removed = Removed::nothing;
   const auto failure = comm::capture_failure([&] {
-    leaving.removes_word = read_tier_id(store.directory()) == word;
-    leaving.removes_home = !leaving.removes_word;
+    const bool has_our_word = read_tier_id(store.directory()) == word;
+    removed = has_our_word ? Removed::nothing : Removed::steps;
     store.check_lease();
-    leaving.removes_home = true;
+    removed = has_our_word ? Removed::steps_and_word : Removed::steps;
   });
   if (failure) {
     log::warning(failure->message);
-    leaving.removes_word = false;
   }
-  return leaving;
+  return removed;
 }
 
-LocalTier::Impl::Leaving LocalTier::Impl::leave(comm::Communicator& world) const {
-  const Leaving leaving = world.rank() == 0 ? how_to_leave() : Leaving{};
-  const std::int64_t removes_home = leaving.removes_home ? 1 : 0;
+LocalTier::Impl::Removed LocalTier::Impl::leave(comm::Communicator& world) const {
+  const Removed removed = world.rank() == 0 ? what_to_remove() : Removed::nothing;
+  const std::int64_t removes_home = removed != Removed::nothing ? 1 : 0;
   if (comm::all_reduce_scalar(world, removes_home, comm::ReduceOp::max) != 0) {
     remove_home();
   }
-  return leaving;
+  return removed;
 }
 
 /// Ends what a process began that stood still meanwhile: a folder that it made since belongs to
@@ -265,10 +221,10 @@ void LocalTier::Impl::require_lease(comm::Communicator& world) const {
 }
 
 void LocalTier::end(comm::Communicator& world) {
-  const Impl::Leaving leaving = impl_->leave(world);
+  const Impl::Removed removed = impl_->leave(world);
   world.barrier();
   impl_->word.clear();
-  if (!leaving.removes_word) {
+  if (removed != Impl::Removed::steps_and_word) {
     return;
   }
   if (const auto failure = comm::capture_failure(

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "disk/file.hpp"
-#include "local_tier/promotion.hpp"
+#include "local_tier/local_tier_impl.hpp"
 #include "step/step_folder.hpp"
 
 #include <fourfold/base/log.hpp>

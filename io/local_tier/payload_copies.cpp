@@ -12,13 +12,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 #include <sstream>
-#include <utility>
 
 namespace fourfold::io {
 
+namespace {
+
+/// Copies a payload file and checks it whole on the way. Replaces what is there.
+/// @return what is wrong with the original
 Defect copy_payload(const std::filesystem::path& from, const std::filesystem::path& to,
                     const StoredFile& expected) {
   InputFile input;
@@ -49,114 +51,89 @@ Defect copy_payload(const std::filesystem::path& from, const std::filesystem::pa
   return std::nullopt;
 }
 
-PayloadCopies::PayloadCopies(const Manifest& manifest, std::filesystem::path folder,
-                             const NodeMap& nodes, comm::Communicator& world)
-    : manifest_(manifest),
-      folder_(std::move(folder)),
-      nodes_(nodes),
-      world_(world),
-      nodes_with_(manifest.files.size()) {
-  for (const StoredFile& file : manifest_.files) {
-    bytes_ += file.bytes;
-  }
-  look();
-}
-
-void PayloadCopies::look() {
-  std::string mine;  // numbers of files in the manifest
-  for (std::size_t i = 0; nodes_.is_first(world_.rank()) && i < manifest_.files.size(); ++i) {
-    InputFile file;
-    if (!file.open(folder_ / manifest_.files[i].name) &&
-        file.size_bytes() == manifest_.files[i].bytes) {
-      mine += fmt::format("{} ", i);
-    }
-  }
-  const std::vector<std::string> all = comm::all_gather_text(world_, mine);
-  for (int rank = 0; rank < std::ssize(all); ++rank) {
-    std::istringstream numbers(all[rank]);
-    for (std::size_t i = 0; numbers >> i;) {
-      nodes_with_[i].insert(nodes_.node_of(rank));
-    }
-  }
-}
-
-std::vector<std::string> PayloadCopies::missing() const {
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < nodes_with_.size(); ++i) {
-    if (nodes_with_[i].empty()) {
-      names.push_back(manifest_.files[i].name);
-    }
-  }
-  return names;
-}
-
-std::vector<int> PayloadCopies::ranks_for(const std::vector<std::size_t>& files) const {
-  std::vector<std::uint64_t> bytes_of_rank(world_.size(), 0);
-  std::vector<int> ranks;
+/// Of each file the rank that copies it. @param files  indices into the manifest
+std::vector<int> ranks_for(const Manifest& manifest, const std::vector<std::size_t>& files,
+                           const NodeMap& nodes, const NodesOfFiles& nodes_with, int ranks) {
+  std::vector<std::uint64_t> bytes_of_rank(ranks, 0);
+  std::vector<int> chosen;
   for (const std::size_t file : files) {
     int best = -1;
-    for (const int node : nodes_with_[file]) {
-      for (const int rank : nodes_.ranks_on(node)) {
+    for (const int node : nodes_with[file]) {
+      for (const int rank : nodes.ranks_on(node)) {
         if (best < 0 || bytes_of_rank[rank] < bytes_of_rank[best]) {
           best = rank;
         }
       }
     }
-    bytes_of_rank[best] += manifest_.files[file].bytes;
-    ranks.push_back(best);
+    bytes_of_rank[best] += manifest.files[file].bytes;
+    chosen.push_back(best);
   }
-  return ranks;
+  return chosen;
 }
 
-std::vector<PayloadCopies::Damage> PayloadCopies::copy_once(const std::filesystem::path& target,
-                                                            const std::vector<std::size_t>& files) {
-  const std::vector<int> ranks = ranks_for(files);
-  std::string mine;  // "FILE WHAT\n"
-  write_together(world_, [&] {
-    for (std::size_t i = 0; i < files.size(); ++i) {
-      const StoredFile& file = manifest_.files[files[i]];
-      if (ranks[i] != world_.rank()) {
-        continue;
-      }
-      if (const Defect defect = copy_payload(folder_ / file.name, target / file.name, file)) {
-        mine += fmt::format("{} {} {}\n", files[i], (folder_ / file.name).string(), *defect);
-      }
+}  // namespace
+
+NodesOfFiles nodes_of_payloads(const Manifest& manifest, const std::filesystem::path& folder,
+                               const NodeMap& nodes, comm::Communicator& world) {
+  std::string mine;  // numbers of files in the manifest
+  for (std::size_t i = 0; nodes.is_first(world.rank()) && i < manifest.files.size(); ++i) {
+    InputFile file;
+    if (!file.open(folder / manifest.files[i].name) &&
+        file.size_bytes() == manifest.files[i].bytes) {
+      mine += fmt::format("{} ", i);
     }
-  });
-  std::vector<Damage> damage;
-  const std::vector<std::string> all = comm::all_gather_text(world_, mine);
+  }
+  NodesOfFiles nodes_with(manifest.files.size());
+  const std::vector<std::string> all = comm::all_gather_text(world, mine);
   for (int rank = 0; rank < std::ssize(all); ++rank) {
-    std::istringstream lines(all[rank]);
-    std::size_t file = 0;
-    for (std::string what; lines >> file && std::getline(lines >> std::ws, what);) {
-      nodes_with_[file].erase(nodes_.node_of(rank));
-      damage.push_back({file, format_message("{} (node of rank {})", what, rank)});
+    std::istringstream numbers(all[rank]);
+    for (std::size_t i = 0; numbers >> i;) {
+      nodes_with[i].insert(nodes.node_of(rank));
     }
   }
-  return damage;
+  return nodes_with;
 }
 
-std::vector<std::string> PayloadCopies::copy_all(const std::filesystem::path& target) {
-  std::vector<std::size_t> files(manifest_.files.size());
+std::vector<std::string> copy_payloads(const Manifest& manifest,
+                                       const std::filesystem::path& folder,
+                                       const std::filesystem::path& target, const NodeMap& nodes,
+                                       NodesOfFiles nodes_with, comm::Communicator& world) {
+  std::vector<std::size_t> files(manifest.files.size());
   std::iota(files.begin(), files.end(), std::size_t{0});
-  while (!files.empty()) {
-    const std::vector<Damage> damage = copy_once(target, files);
-    files.clear();
-    std::vector<std::string> hopeless;
-    for (const Damage& found : damage) {
-      if (nodes_with_[found.file].empty()) {
-        hopeless.push_back(found.what);
-      } else {
-        log::warning(format_message("{}: the copy on another node is taken", found.what));
-        files.push_back(found.file);
+  std::vector<std::string> hopeless;
+  while (!files.empty() && hopeless.empty()) {
+    const std::vector<int> ranks = ranks_for(manifest, files, nodes, nodes_with, world.size());
+    std::string mine;  // "FILE WHAT\n"
+    write_together(world, [&] {
+      for (std::size_t i = 0; i < files.size(); ++i) {
+        const StoredFile& file = manifest.files[files[i]];
+        if (ranks[i] != world.rank()) {
+          continue;
+        }
+        if (const Defect defect = copy_payload(folder / file.name, target / file.name, file)) {
+          mine += fmt::format("{} {} {}\n", files[i], (folder / file.name).string(), *defect);
+        }
       }
-    }
-    if (!hopeless.empty()) {
-      return hopeless;
+    });
+    files.clear();
+    const std::vector<std::string> all = comm::all_gather_text(world, mine);
+    for (int rank = 0; rank < std::ssize(all); ++rank) {
+      std::istringstream lines(all[rank]);
+      std::size_t file = 0;
+      for (std::string what; lines >> file && std::getline(lines >> std::ws, what);) {
+        const std::string damage = format_message("{} (node of rank {})", what, rank);
+        nodes_with[file].erase(nodes.node_of(rank));
+        if (nodes_with[file].empty()) {
+          hopeless.push_back(damage);
+        } else {
+          log::warning(format_message("{}: the copy on another node is taken", damage));
+          files.push_back(file);
+        }
+      }
     }
     std::ranges::sort(files);
   }
-  return {};
+  return hopeless;
 }
 
 }  // namespace fourfold::io

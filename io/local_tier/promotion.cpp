@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "local_tier/promotion.hpp"
-
 #include "disk/file.hpp"
+#include "local_tier/local_tier_impl.hpp"
 #include "local_tier/payload_copies.hpp"
 #include "save/step_commit.hpp"
 #include "save/step_save.hpp"
@@ -45,38 +44,43 @@ void pass_over(std::int64_t step, const std::string& reason) {
   log::warning(format_message("step {} of the node-local tier is passed over: {}", step, reason));
 }
 
-}  // namespace
-
-Promotion::Promotion(fs::path home, const NodeMap& nodes, const CheckpointStore& store,
-                     comm::Communicator& world)
-    : home_(std::move(home)),
-      nodes_(nodes),
-      store_(store),
-      world_(world),
-      is_first_(nodes.is_first(world.rank())) {}
-
-std::vector<std::int64_t> Promotion::listed() {
-  StepListing listing = list_directory(home_);
+/// The node-local steps of this node. Names what is passed over.
+std::vector<std::int64_t> listed(const fs::path& home) {
+  StepListing listing = list_directory(home);
   for (const PassedOver& entry : listing.passed_over) {
-    if (told_.insert(entry.path).second) {
-      log::local(log::Level::warning,
-                 format_message("{}: is passed over: it {}", entry.path.string(), entry.why));
-    }
+    log::local(log::Level::warning,
+               format_message("{}: is passed over: it {}", entry.path.string(), entry.why));
   }
   return std::move(listing.steps);
 }
 
-std::vector<std::int64_t> Promotion::newer_than(std::int64_t newest) {
+/// -1 when there is none. Steps that are passed over here are named when the run restores.
+std::int64_t newest_in_store(const fs::path& directory, comm::Communicator& world) {
+  std::int64_t newest = -1;
+  comm::run_on_root(world, [&] {
+    std::vector<std::int64_t> steps = steps_in(directory);
+    while (!steps.empty() && inspect(directory / step_folder_name(steps.back())).defect) {
+      steps.pop_back();
+    }
+    newest = steps.empty() ? -1 : steps.back();
+  });
+  return comm::all_reduce_scalar(world, newest, comm::ReduceOp::max);
+}
+
+}  // namespace
+
+std::vector<std::int64_t> LocalTier::Impl::newer_than(comm::Communicator& world,
+                                                      std::int64_t newest) const {
   std::string mine;
-  if (is_first_) {
+  if (is_first) {
     // A disk that has died has nothing; whether that matters shows later.
-    if (const auto failure =
-            comm::capture_failure([&] { mine = fmt::format("{}", fmt::join(listed(), " ")); })) {
+    if (const auto failure = comm::capture_failure(
+            [&] { mine = fmt::format("{}", fmt::join(listed(home()), " ")); })) {
       log::local(log::Level::warning, failure->message);
     }
   }
   std::set<std::int64_t, std::greater<>> steps;
-  for (const std::string& text : comm::all_gather_text(world_, mine)) {
+  for (const std::string& text : comm::all_gather_text(world, mine)) {
     std::istringstream numbers(text);
     for (std::int64_t step = 0; numbers >> step;) {
       if (step > newest) {
@@ -87,70 +91,75 @@ std::vector<std::int64_t> Promotion::newer_than(std::int64_t newest) {
   return {steps.begin(), steps.end()};
 }
 
-std::optional<Checkpoint> Promotion::find_newest(std::int64_t after) {
-  for (const std::int64_t step : newer_than(after)) {
-    if (const auto head = head_of(step)) {
+std::optional<Checkpoint> LocalTier::Impl::find_newest(comm::Communicator& world,
+                                                       std::int64_t after) const {
+  for (const std::int64_t step : newer_than(world, after)) {
+    if (const auto head = head_of(world, step)) {
       return Checkpoint(head->contents);
     }
   }
   return std::nullopt;
 }
 
-std::int64_t Promotion::newest_in_store() {
-  std::int64_t newest = -1;
-  comm::run_on_root(world_, [&] {
-    std::vector<std::int64_t> steps = steps_in(store_.directory());
-    while (!steps.empty() && inspect(store_.directory() / step_folder_name(steps.back())).defect) {
-      steps.pop_back();
-    }
-    newest = steps.empty() ? -1 : steps.back();
-  });
-  return comm::all_reduce_scalar(world_, newest, comm::ReduceOp::max);
-}
-
-bool Promotion::promote(std::int64_t step) {
+bool LocalTier::Impl::promote(comm::Communicator& world, std::int64_t step) const {
   const auto start = std::chrono::steady_clock::now();
-  const auto head = head_of(step);
+  const auto head = head_of(world, step);
   if (!head) {
     return false;
   }
   const CheckpointContents& contents = *head->contents;
-  PayloadCopies copies(contents.manifest, home_ / step_folder_name(step), nodes_, world_);
-  if (const auto missing = copies.missing(); !missing.empty()) {
+  const fs::path here = home() / step_folder_name(step);
+  const NodesOfFiles nodes_with = nodes_of_payloads(contents.manifest, here, nodes, world);
+  std::vector<std::string> missing;
+  std::uint64_t bytes = 0;
+  for (std::size_t file = 0; file < nodes_with.size(); ++file) {
+    bytes += contents.manifest.files[file].bytes;
+    if (nodes_with[file].empty()) {
+      missing.push_back(contents.manifest.files[file].name);
+    }
+  }
+  if (!missing.empty()) {
     pass_over(step, fmt::format("{} of its {} files are on no node of this run: {}", missing.size(),
                                 contents.manifest.files.size(), shortened(missing)));
     return false;
   }
-  comm::collective_try(world_, [&] { store_.check_lease(); });
-  if (make_way(store_, step, world_)) {
+  comm::collective_try(world, [&] { store.check_lease(); });
+  if (make_way(store, step, world)) {
     log::info(format_message("step {} of the node-local tier is in {} already, and whole there",
-                             step, store_.directory().string()));
+                             step, store.directory().string()));
     return true;
   }
   std::optional<TemporaryStep> folder;
-  first_rank_writes(world_, [&] {
-    folder.emplace(store_.directory(), step,
-                   Room{copies.bytes(), contents.manifest.files.size() + 3});
+  first_rank_writes(world, [&] {
+    folder.emplace(store.directory(), step, Room{bytes, contents.manifest.files.size() + 3});
   });
-  const fs::path target = comm::broadcast_text(world_, folder ? folder->path().string() : "", 0);
-  if (const auto damage = copies.copy_all(target); !damage.empty()) {
+  const fs::path target = comm::broadcast_text(world, folder ? folder->path().string() : "", 0);
+  if (const auto damage = copy_payloads(contents.manifest, here, target, nodes, nodes_with, world);
+      !damage.empty()) {
     pass_over(step, shortened(damage));
     return false;
   }
-  commit(folder, *head);
+  first_rank_writes(world, [&] {
+    store.check_lease();
+    // Nothing is removed: the run may yet be refused, and older steps are what it can go back to.
+    publish_sealed(*folder, store.directory(),
+                   {contents.manifest, head->index_bytes, head->manifest_text}, Retention{},
+                   [&] { store.check_lease(); });
+  });
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   log::info(format_message(
       "step {} of the node-local tier is newer than what {} has whole: copied there ({} in {:.1f} "
       "s)",
-      step, store_.directory().string(), bytes_text(copies.bytes()), elapsed.count()));
+      step, store.directory().string(), bytes_text(bytes), elapsed.count()));
   return true;
 }
 
-std::optional<Inspection> Promotion::head_of(std::int64_t step) {
-  const fs::path folder = home_ / step_folder_name(step);
+std::optional<Inspection> LocalTier::Impl::head_of(comm::Communicator& world,
+                                                   std::int64_t step) const {
+  const fs::path folder = home() / step_folder_name(step);
   Inspection mine = no_checkpoint("");
   std::string said;  // "=FINGERPRINT" or what is wrong
-  if (is_first_ && kind_of(folder) != EntryKind::missing) {
+  if (is_first && kind_of(folder) != EntryKind::missing) {
     const auto failure = comm::capture_failure([&] { mine = inspect_head(folder); });
     if (!failure && !mine.defect) {
       Fingerprint fingerprint;
@@ -160,7 +169,7 @@ std::optional<Inspection> Promotion::head_of(std::int64_t step) {
       said = fmt::format("{}: {}", folder.string(), failure ? failure->message : *mine.defect);
     }
   }
-  const std::vector<std::string> all = comm::all_gather_text(world_, said);
+  const std::vector<std::string> all = comm::all_gather_text(world, said);
   int root = -1;
   std::vector<std::string> defects;
   for (int rank = 0; rank < std::ssize(all); ++rank) {
@@ -180,22 +189,14 @@ std::optional<Inspection> Promotion::head_of(std::int64_t step) {
               "no node has a manifest and an index that hold together: " + shortened(defects));
     return std::nullopt;
   }
-  return broadcast_inspection(std::move(mine), root, world_);
+  return broadcast_inspection(std::move(mine), root, world);
 }
 
-void Promotion::commit(std::optional<TemporaryStep>& folder, const Inspection& head) {
-  first_rank_writes(world_, [&] {
-    store_.check_lease();
-    // Nothing is removed: the run may yet be refused, and older steps are what it can go back to.
-    publish_sealed(*folder, store_.directory(),
-                   {head.contents->manifest, head.index_bytes, head.manifest_text}, Retention{},
-                   [&] { store_.check_lease(); });
-  });
-}
-
-std::optional<std::int64_t> Promotion::promote_newest(std::optional<std::int64_t> newest) {
-  for (const std::int64_t step : newer_than(newest ? *newest : newest_in_store())) {
-    if (promote(step)) {
+std::optional<std::int64_t> LocalTier::Impl::promote_newest(
+    comm::Communicator& world, std::optional<std::int64_t> newest) const {
+  for (const std::int64_t step :
+       newer_than(world, newest ? *newest : newest_in_store(store.directory(), world))) {
+    if (promote(world, step)) {
       return step;
     }
   }

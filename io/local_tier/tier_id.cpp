@@ -142,18 +142,26 @@ void remove_tier_id(const std::filesystem::path& checkpoint_directory,
   sync_directory(checkpoint_directory);
 }
 
-OtherLocalSteps other_local_steps(const std::filesystem::path& node_local_directory,
-                                  const std::string& word) {
-  OtherLocalSteps others;
+void tell_of_other_local_steps(const std::filesystem::path& node_local_directory,
+                               const std::string& word) {
+  int folders = 0;
+  std::uint64_t bytes = 0;
   for (const std::string& name :
        names_in(node_local_directory).value_or(std::vector<std::string>{})) {
     if (is_word(name) && name != word &&
         kind_of(node_local_directory / name) == EntryKind::directory) {
-      ++others.folders;
-      others.bytes += bytes_below(node_local_directory / name);
+      ++folders;
+      bytes += bytes_below(node_local_directory / name);
     }
   }
-  return others;
+  if (folders > 0) {
+    log::local(
+        log::Level::info,
+        format_message("{}: holds {} of node-local steps of other runs, or of this one before its "
+                       "checkpoints were removed ({} folders), which are left alone; remove "
+                       "them if nobody needs them",
+                       node_local_directory.string(), bytes_text(bytes), folders));
+  }
 }
 
 }  // namespace fourfold::io

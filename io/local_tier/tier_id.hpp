@@ -28,14 +28,10 @@ void write_tier_id(const std::filesystem::path& checkpoint_directory, const std:
 void remove_tier_id(const std::filesystem::path& checkpoint_directory,
                     const std::function<void()>& ask);
 
-/// What others left, or still keep, on a node.
-struct OtherLocalSteps {
-  int folders = 0;
-  std::uint64_t bytes = 0;
-};
-/// @param node_local_directory  of the node; missing: nothing
-/// @param word            whose folder is not meant; empty: none
-OtherLocalSteps other_local_steps(const std::filesystem::path& node_local_directory,
-                                  const std::string& word);
+/// Says what other runs have left, or still keep, on this node; nothing where they have not.
+/// @param node_local_directory  of the node
+/// @param word                  whose folder is not meant; empty: none
+void tell_of_other_local_steps(const std::filesystem::path& node_local_directory,
+                               const std::string& word);
 
 }  // namespace fourfold::io
