@@ -32,27 +32,13 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-/// A name that goes at the end of a scope, however it ends. Should that fail it is swept later.
-struct ForgottenName {
-  explicit ForgottenName(const fs::path& name) : path(name) {}
-  ForgottenName(const ForgottenName&) = delete;
-  ForgottenName& operator=(const ForgottenName&) = delete;
-  ~ForgottenName() { ::unlink(path.c_str()); }
-  const fs::path& path;
-};
-
 }  // namespace
 
 struct DirectoryLease::Impl {
-  /// Those that are provisional and not confirmed. Locked before `mutex` of one of them.
-  struct Provisional {
-    std::mutex mutex;
-    std::set<Impl*> leases;
-    static Provisional& all() {
-      static Provisional provisional;
-      return provisional;
-    }
-  };
+  /// Those that are provisional and not confirmed. Its mutex is locked before `mutex` of one of
+  /// them.
+  static inline std::set<Impl*> provisional;
+  static inline std::mutex provisional_mutex;
 
   Impl() = default;
   Impl(const Impl&) = delete;
@@ -123,7 +109,7 @@ struct DirectoryLease::Impl {
       work.emplace(path.parent_path(), options.name, lease.word);
     }
     const fs::path own = path.string() + "-" + lease.word;
-    const ForgottenName forgets(own);
+    const Temporary goes_again(own);  // should that fail it is swept later
     ::unlink(own.c_str());
     file.emplace(OutputFile::create(own));
     file->let_all_read();  // who may start here must see whether it is alive
@@ -335,9 +321,8 @@ DirectoryLease::DirectoryLease(const fs::path& directory, const LeaseHolder& me,
   if (!options.provisional) {
     impl_->confirm();
   } else {
-    auto& provisional = Impl::Provisional::all();
-    const std::scoped_lock lock(provisional.mutex);
-    provisional.leases.insert(impl_.get());
+    const std::scoped_lock lock(Impl::provisional_mutex);
+    Impl::provisional.insert(impl_.get());
   }
   impl_->thread = std::thread([impl = impl_.get()] { impl->run(); });
   if (impl_->replaces_living) {
@@ -356,15 +341,14 @@ DirectoryLease::~DirectoryLease() {
 }
 
 void DirectoryLease::no_longer_provisional() const {
-  auto& provisional = Impl::Provisional::all();
-  const std::scoped_lock lock(provisional.mutex);
-  provisional.leases.erase(impl_.get());
+  const std::scoped_lock lock(Impl::provisional_mutex);
+  Impl::provisional.erase(impl_.get());
 }
 
 void give_back_provisional_leases() noexcept {
-  auto& provisional = DirectoryLease::Impl::Provisional::all();
-  const std::scoped_lock lock(provisional.mutex);
-  for (DirectoryLease::Impl* const lease : provisional.leases) {
+  using Impl = DirectoryLease::Impl;
+  const std::scoped_lock lock(Impl::provisional_mutex);
+  for (Impl* const lease : Impl::provisional) {
     try {
       const std::scoped_lock its_lock(lease->mutex);
       lease->is_lost = true;
@@ -374,7 +358,7 @@ void give_back_provisional_leases() noexcept {
       continue;
     }
   }
-  provisional.leases.clear();
+  Impl::provisional.clear();
 }
 
 void DirectoryLease::confirm() {

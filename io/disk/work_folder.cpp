@@ -27,23 +27,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Held {
-  FolderId place;
-  fs::path folder;
-  bool has_fenced = false;
-};
 std::mutex held_mutex;
-std::vector<Held> held;
+std::vector<const WorkFolder*> held;  // of directories that are there
 
 /// The newest. @pre holds held_mutex
-Held* held_in(const fs::path& directory) {
+const WorkFolder* held_in(const fs::path& directory) {
   if (held.empty()) {
     return nullptr;
   }
   const auto place = id_of(directory);
-  const auto found =
-      std::find_if(held.rbegin(), held.rend(), [&](const Held& one) { return place == one.place; });
-  return found == held.rend() ? nullptr : &*found;
+  const auto found = std::find_if(held.rbegin(), held.rend(),
+                                  [&](const auto* one) { return one->place() == place; });
+  return found == held.rend() ? nullptr : *found;
 }
 
 std::string prefix_of(std::string_view lease_name) {
@@ -65,16 +60,17 @@ WorkFolder::WorkFolder(fs::path directory, std::string_view lease_name, std::str
       given_back_prefix_(fmt::format("{}-", lease_name)),
       path_(directory_ / fmt::format("{}{}", prefix_, word)) {
   make_directory(path_);
-  if (const auto place = id_of(directory_)) {
+  place_ = id_of(directory_);
+  if (place_) {
     const std::scoped_lock lock(held_mutex);
-    held.push_back({*place, path_, false});
+    held.push_back(this);
   }
 }
 
 WorkFolder::~WorkFolder() {
   {
     const std::scoped_lock lock(held_mutex);
-    std::erase_if(held, [&](const Held& one) { return one.folder == path_; });
+    std::erase(held, this);
   }
   empty(path_);
 }
@@ -138,29 +134,27 @@ bool WorkFolder::fence() {
       return false;
     }
     const std::scoped_lock lock(held_mutex);
-    for (Held& one : held) {
-      one.has_fenced = one.has_fenced || one.folder == path_;
-    }
+    has_fenced_ = true;
   }
   return is_there();
 }
 
 fs::path work_folder_in(const fs::path& directory) {
   const std::scoped_lock lock(held_mutex);
-  const Held* const found = held_in(directory);
-  return found == nullptr ? directory : found->folder;
+  const WorkFolder* const found = held_in(directory);
+  return found == nullptr ? directory : found->path();
 }
 
 bool has_fenced_in(const fs::path& directory) {
   const std::scoped_lock lock(held_mutex);
-  const Held* const found = held_in(directory);
-  return found != nullptr && found->has_fenced;
+  const WorkFolder* const found = held_in(directory);
+  return found != nullptr && found->has_fenced();
 }
 
 void refuse_fenced_off(const fs::path& file) {
   const std::scoped_lock lock(held_mutex);
-  const Held* const found = held_in(file.parent_path());
-  if (found != nullptr && kind_of(found->folder) == EntryKind::missing) {
+  const WorkFolder* const found = held_in(file.parent_path());
+  if (found != nullptr && !found->is_there()) {
     throw UserError(
         ExitCode::no_progress,
         format_message("{}: is not written (another start has taken the directory over); end this "

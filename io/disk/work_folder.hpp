@@ -38,6 +38,8 @@ class WorkFolder {
   WorkFolder& operator=(const WorkFolder&) = delete;
 
   const std::filesystem::path& path() const noexcept { return path_; }
+  /// The directory that it lies in.
+  const std::optional<FolderId>& place() const noexcept { return place_; }
   /// Whether nobody has taken it away.
   bool is_there() const noexcept;
 
@@ -46,6 +48,8 @@ class WorkFolder {
   /// @return whether this holder has not been taken over itself meanwhile
   /// @throws UserError (cannot_write) where only their owner may
   bool fence();
+  /// Whether it has taken one away.
+  bool has_fenced() const noexcept { return has_fenced_; }
 
  private:
   bool take_away(const std::string& name);
@@ -55,6 +59,8 @@ class WorkFolder {
   std::string prefix_;             ///< of the names of all of them
   std::string given_back_prefix_;  ///< of the names of leases on their way out
   std::filesystem::path path_;
+  std::optional<FolderId> place_;
+  bool has_fenced_ = false;
 };
 
 /// The WorkFolder that this process has in a directory, the newest of several; else the directory
