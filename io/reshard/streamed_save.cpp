@@ -130,118 +130,90 @@ bool is_there(const std::filesystem::path& folder, const StreamedSave& request, 
   return comm::all_reduce_scalar(communicator, found, comm::ReduceOp::max) != 0;
 }
 
-class StreamedStep {
- public:
-  StreamedStep(const std::filesystem::path& directory, const StreamedSave& request,
-               const SaveJob& job, comm::Communicator& communicator)
-      : directory_(directory),
-        request_(request),
-        job_(job),
-        communicator_(communicator),
-        division_(division_of(job, communicator.size())) {
-    first_rank_writes(communicator, [&] {
-      folder_.emplace(directory, request.step, job.room(), word_of(request), request.goes_on);
-    });
-    path_ =
-        comm::broadcast_text(communicator, folder_ ? folder_->path().string() : std::string(), 0);
-  }
-
-  void write(TensorSource& source) {
-    // write_together() is a barrier as well: all have read the journals before one is written to.
-    write_together(communicator_,
-                   [&] { done_before_ = read_journals(path_, job_.plan.extents.size()); });
-    auto failure = comm::capture_failure([&] {
-      const Targets targets = prepare_files();
-      WriteJournal journal(path_, communicator_.rank());
-      TensorStream stream(job_, path_, source, journal, request_.part_bytes);
-      write_tensors(targets, stream);
-      for (const auto& [extent, written] : stream.finish()) {
-        mine_[extent] = written;
-      }
-      journal.close();
-    });
-    if (failure && request_.goes_on) {
-      failure->message +=
-          fmt::format("; what is done is kept in {}, and the same command goes on from there",
-                      (directory_ / path_.filename()).string());
+/// Gives the files that this process leads their frames, and writes its extents but for those that
+/// are done already. @param done  by an earlier attempt, of all processes
+/// @return what is in place of this process's extents
+WrittenExtents write_share(const std::filesystem::path& folder, const StreamedSave& request,
+                           const SaveJob& job, const Division& division, const WrittenExtents& done,
+                           TensorSource& source, int process) {
+  WrittenExtents mine;
+  std::int64_t done_bytes = 0;
+  std::int64_t total_bytes = 0;
+  std::map<std::size_t, std::vector<TensorStream::Target>> targets;  // by tensor
+  for (std::size_t file = 0; file < job.files.size(); ++file) {
+    const PlannedFile& planned = job.files[file];
+    const PayloadFrame frame(job, planned);
+    if (division.leader_of_file[file] == process) {
+      OutputFile output = OutputFile::open_or_create(folder / planned.name);
+      frame.write(output);
+      output.sync();
+      output.close();
     }
-    comm::throw_if_any_failed(communicator_, failure);
-  }
-
-  /// @param ask  on rank 0
-  void publish(const std::filesystem::path& directory, const AskLease& ask) {
-    std::optional<PayloadFrame> frame;  // one at a time: there may be thousands
-    const std::vector<WrittenPayload> files = gather_written(
-        job_, division_, mine_,
-        [&](std::size_t file) -> const PayloadFrame& {
-          return frame.emplace(job_, job_.files[file]);
-        },
-        communicator_);
-    first_rank_writes(communicator_, [&] {
-      ask();
-      remove_journals(path_);
-      publish_step(*folder_, directory, job_, files, {}, ask, request_.identity);
-    });
-  }
-
- private:
-  using Targets = std::map<std::size_t, std::vector<TensorStream::Target>>;  ///< by tensor
-
-  /// Gives the files that this process leads their frames, and finds where its extents lie.
-  Targets prepare_files() {
-    Targets targets;
-    for (std::size_t file = 0; file < job_.files.size(); ++file) {
-      const PlannedFile& planned = job_.files[file];
-      const PayloadFrame frame(job_, planned);
-      if (division_.leader_of_file[file] == communicator_.rank()) {
-        OutputFile output = OutputFile::open_or_create(path_ / planned.name);
-        frame.write(output);
-        output.sync();
-        output.close();
+    for (std::size_t position = 0; position < planned.extents.size(); ++position) {
+      const std::size_t extent = planned.extents[position];
+      if (division.process_of_extent[extent] != process) {
+        continue;
       }
-      for (std::size_t position = 0; position < planned.extents.size(); ++position) {
-        const std::size_t extent = planned.extents[position];
-        if (division_.process_of_extent[extent] != communicator_.rank()) {
-          continue;
-        }
-        total_bytes_ += job_.bytes_of(extent);
-        if (const auto done = done_before_.find(extent); done != done_before_.end()) {
-          mine_.insert(*done);
-          done_bytes_ += job_.bytes_of(extent);
-          continue;
-        }
-        const StoredExtent& stored = frame.extent(position);
-        targets[stored.tensor].push_back({extent, planned.name, stored.byte_offset,
-                                          frame.table_entry_offset(stored.first_chunk)});
+      total_bytes += job.bytes_of(extent);
+      if (const auto before = done.find(extent); before != done.end()) {
+        mine.insert(*before);
+        done_bytes += job.bytes_of(extent);
+        continue;
       }
-    }
-    return targets;
-  }
-
-  void write_tensors(const Targets& targets, TensorStream& stream) {
-    const auto tell = [&](std::int64_t bytes) {
-      done_bytes_ += bytes;
-      if (request_.progress) {
-        request_.progress(std::min(done_bytes_, total_bytes_), total_bytes_);
-      }
-    };
-    for (const auto& [tensor, extents] : targets) {
-      stream.write(job_.tensors[tensor], extents, tell);
+      const StoredExtent& stored = frame.extent(position);
+      targets[stored.tensor].push_back(
+          {extent, planned.name, stored.byte_offset, frame.table_entry_offset(stored.first_chunk)});
     }
   }
+  WriteJournal journal(folder, process);
+  TensorStream stream(job, folder, source, journal, request.part_bytes);
+  for (const auto& [tensor, extents] : targets) {
+    stream.write(job.tensors[tensor], extents, [&](std::int64_t bytes) {
+      done_bytes += bytes;
+      if (request.progress) {
+        request.progress(std::min(done_bytes, total_bytes), total_bytes);
+      }
+    });
+  }
+  mine.merge(stream.finish());
+  journal.close();
+  return mine;
+}
 
-  const std::filesystem::path& directory_;
-  const StreamedSave& request_;
-  const SaveJob& job_;
-  comm::Communicator& communicator_;
-  Division division_;
-  std::optional<TemporaryStep> folder_;  ///< on rank 0
-  std::filesystem::path path_;
-  WrittenExtents done_before_;  ///< by an earlier attempt, of all processes
-  WrittenExtents mine_;
-  std::int64_t done_bytes_ = 0;
-  std::int64_t total_bytes_ = 0;
-};
+/// Writes a step that is not there and publishes it. Collective. @param ask  on rank 0
+void write_step(const std::filesystem::path& directory, const StreamedSave& request,
+                const SaveJob& job, TensorSource& source, const AskLease& ask,
+                comm::Communicator& communicator) {
+  const Division division = division_of(job, communicator.size());
+  std::optional<TemporaryStep> folder;  // on rank 0
+  first_rank_writes(communicator, [&] {
+    folder.emplace(directory, request.step, job.room(), word_of(request), request.goes_on);
+  });
+  const std::filesystem::path path =
+      comm::broadcast_text(communicator, folder ? folder->path().string() : std::string(), 0);
+  WrittenExtents done;
+  // A barrier as well: all have read the journals before one is written to.
+  write_together(communicator, [&] { done = read_journals(path, job.plan.extents.size()); });
+  WrittenExtents mine;
+  auto failure = comm::capture_failure(
+      [&] { mine = write_share(path, request, job, division, done, source, communicator.rank()); });
+  if (failure && request.goes_on) {
+    failure->message +=
+        fmt::format("; what is done is kept in {}, and the same command goes on from there",
+                    (directory / path.filename()).string());
+  }
+  comm::throw_if_any_failed(communicator, failure);
+  std::optional<PayloadFrame> frame;  // one at a time: there may be thousands
+  const std::vector<WrittenPayload> files = gather_written(
+      job, division, mine,
+      [&](std::size_t file) -> const PayloadFrame& { return frame.emplace(job, job.files[file]); },
+      communicator);
+  first_rank_writes(communicator, [&] {
+    ask();
+    remove_journals(path);
+    publish_step(*folder, directory, job, files, {}, ask, request.identity);
+  });
+}
 
 }  // namespace
 
@@ -263,9 +235,7 @@ SaveReport save_streamed(const std::filesystem::path& directory, const StreamedS
   });
   const AskLease ask = [&] { lease->check(); };  // on rank 0
   if (!is_there(folder, request, job, ask, communicator)) {
-    StreamedStep step(directory, request, job, communicator);
-    step.write(source);
-    step.publish(directory, ask);
+    write_step(directory, request, job, source, ask, communicator);
   }
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   return {folder, job.payload_bytes(), elapsed.count()};

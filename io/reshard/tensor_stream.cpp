@@ -7,6 +7,7 @@
 #include <fourfold/base/contract.hpp>
 
 #include <algorithm>
+#include <utility>
 
 namespace fourfold::io {
 namespace {
@@ -19,11 +20,31 @@ constexpr std::int64_t unnoted_parts = 4;
 
 TensorStream::TensorStream(const SaveJob& job, const std::filesystem::path& folder,
                            TensorSource& source, WriteJournal& journal, std::int64_t part_bytes)
-    : job_(job),
-      source_(source),
-      journal_(journal),
-      part_bytes_(part_bytes),
-      files_(folder, most_open_files) {}
+    : job_(job), source_(source), journal_(journal), part_bytes_(part_bytes), folder_(folder) {}
+
+/// Opens a file, or makes it; good until the next call.
+OutputFile& TensorStream::use(const std::string& name) {
+  auto found = files_.find(name);
+  if (found == files_.end()) {
+    if (files_.size() == most_open_files) {
+      close_files();
+    }
+    found = files_.emplace(name, OutputFile::open_or_create(folder_ / name)).first;
+  }
+  return found->second;
+}
+
+/// Each is looked at, and synced first: whoever opens it again may not be told of what could not be
+/// written. Its pages leave the page cache: they serve the next bytes, and what else the machine
+/// has cached stays.
+void TensorStream::close_files() {
+  for (auto& [name, file] : files_) {
+    file.sync();
+    file.forget_pages();
+    file.close();
+  }
+  files_.clear();
+}
 
 /// Boxes that follow one another in the flat order of the tensor. A box whose slowest dims are
 /// whole rows costs the fewest reads, so parts end at the borders of the largest rows that fit.
@@ -70,8 +91,7 @@ void TensorStream::write(const TensorLayout& layout, std::span<const Target> tar
     on_read(std::ssize(part_));
   }
   for (std::size_t i = 0; i < targets.size(); ++i) {
-    files_.use(targets[i].file)
-        .write_at(targets[i].table_offset, std::as_bytes(writers[i].table()));
+    use(targets[i].file).write_at(targets[i].table_offset, std::as_bytes(writers[i].table()));
     unnoted_.emplace(targets[i].extent, writers[i].result());
     unnoted_bytes_ += job_.bytes_of(targets[i].extent);
   }
@@ -83,7 +103,7 @@ void TensorStream::write(const TensorLayout& layout, std::span<const Target> tar
 /// The common elements follow one another in the extent; in the part they may lie apart.
 void TensorStream::append(ExtentWriter& writer, const std::string& file, const Box& part,
                           const Box& common, std::size_t element_bytes) {
-  OutputFile& output = files_.use(file);
+  OutputFile& output = use(file);
   runs_.clear();
   for_each_run(part, common, common, [&](const Run& run) {
     const std::span<const std::byte> bytes(part_.data() + run.source_element * element_bytes,
@@ -104,17 +124,16 @@ void TensorStream::append(ExtentWriter& writer, const std::string& file, const B
 }
 
 void TensorStream::note_written() {
-  files_.sync();
+  close_files();
   journal_.note(unnoted_);
   written_.merge(unnoted_);
   unnoted_.clear();
   unnoted_bytes_ = 0;
 }
 
-const std::map<std::size_t, WrittenExtent>& TensorStream::finish() {
+std::map<std::size_t, WrittenExtent> TensorStream::finish() {
   note_written();
-  files_.close();
-  return written_;
+  return std::move(written_);
 }
 
 }  // namespace fourfold::io

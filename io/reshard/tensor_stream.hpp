@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "disk/open_files.hpp"
+#include "disk/file.hpp"
 #include "payload/extent_writer.hpp"
 #include "payload/save_job.hpp"
 #include "reshard/write_journal.hpp"
@@ -44,10 +44,12 @@ class TensorStream {
              const std::function<void(std::int64_t bytes)>& on_read);
 
   /// Brings everything to stable storage and notes it. @return all extents that were written
-  const std::map<std::size_t, WrittenExtent>& finish();
+  std::map<std::size_t, WrittenExtent> finish();
 
  private:
   std::vector<Box> parts_of(const TensorLayout& layout) const;
+  OutputFile& use(const std::string& name);
+  void close_files();
   void append(ExtentWriter& writer, const std::string& file, const Box& part, const Box& common,
               std::size_t element_bytes);
   void note_written();
@@ -56,7 +58,8 @@ class TensorStream {
   TensorSource& source_;
   WriteJournal& journal_;
   std::int64_t part_bytes_;
-  OpenFiles files_;
+  std::filesystem::path folder_;
+  std::map<std::string, OutputFile> files_;  ///< open now; what was written to others is synced
   std::vector<std::byte> part_;
   std::vector<std::byte> runs_;  ///< pieces of a part that follow one another in an extent
   std::map<std::size_t, WrittenExtent> written_;
