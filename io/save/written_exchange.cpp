@@ -81,71 +81,40 @@ WrittenPayload take_payload(const SaveJob& job, const PlannedFile& file,
   return payload;
 }
 
-class Exchange {
- public:
-  Exchange(const SaveJob& job, const Division& division, comm::Communicator& communicator)
-      : job_(job), division_(division), communicator_(communicator) {}
-
-  /// What all found out about the extents of the files that this process leads.
-  WrittenExtents to_leaders(const WrittenExtents& mine) {
-    std::vector<Words> send(ranks());
-    std::vector<std::int64_t> recv_counts(ranks(), 0);
-    each_extent([&](std::size_t extent, int writer, int leader) {
-      if (writer == communicator_.rank()) {
-        put(send[leader], mine.at(extent));
-      }
-      if (leader == communicator_.rank()) {
-        recv_counts[writer] += words_per_extent;
-      }
-    });
-    const std::vector<Words> received = exchange(send, recv_counts, communicator_);
-    std::vector<std::span<const std::uint64_t>> rest(received.begin(), received.end());
-    WrittenExtents led;
-    each_extent([&](std::size_t extent, int writer, int leader) {
-      if (leader == communicator_.rank()) {
-        led.emplace(extent, take_extent(rest[writer]));
-      }
-    });
-    return led;
-  }
-
-  /// Files by their index in the job.
-  std::vector<WrittenPayload> to_first(const std::map<std::size_t, WrittenPayload>& led) {
-    std::vector<Words> send(ranks());
-    for (const auto& [file, payload] : led) {
-      put(send[0], payload);
-    }
-    std::vector<std::int64_t> recv_counts(ranks(), 0);
-    for (std::size_t file = 0; communicator_.rank() == 0 && file < job_.files.size(); ++file) {
-      recv_counts[division_.leader_of_file[file]] +=
-          words_per_file + job_.files[file].extents.size() * words_per_place;
-    }
-    const std::vector<Words> received = exchange(send, recv_counts, communicator_);
-    std::vector<std::span<const std::uint64_t>> rest(received.begin(), received.end());
-    std::vector<WrittenPayload> all;
-    for (std::size_t file = 0; communicator_.rank() == 0 && file < job_.files.size(); ++file) {
-      all.push_back(take_payload(job_, job_.files[file], rest[division_.leader_of_file[file]]));
-    }
-    return all;
-  }
-
- private:
-  std::size_t ranks() const { return communicator_.size(); }
-
-  /// In one order, on all processes.
-  template <class Visit>
-  void each_extent(const Visit& visit) const {
-    for (std::size_t file = 0; file < job_.files.size(); ++file) {
-      for (const std::size_t extent : job_.files[file].extents) {
-        visit(extent, division_.process_of_extent[extent], division_.leader_of_file[file]);
-      }
+/// Calls visit(extent, writer, leader) in one order, on all processes.
+template <class Visit>
+void each_extent(const SaveJob& job, const Division& division, const Visit& visit) {
+  for (std::size_t file = 0; file < job.files.size(); ++file) {
+    for (const std::size_t extent : job.files[file].extents) {
+      visit(extent, division.process_of_extent[extent], division.leader_of_file[file]);
     }
   }
+}
 
-  const SaveJob& job_;
-  const Division& division_;
-  comm::Communicator& communicator_;
-};
+/// What all found out about the extents of the files that this process leads.
+WrittenExtents gather_for_leaders(const SaveJob& job, const Division& division,
+                                  const WrittenExtents& mine, comm::Communicator& communicator) {
+  const int rank = communicator.rank();
+  std::vector<Words> send(communicator.size());
+  std::vector<std::int64_t> recv_counts(send.size(), 0);
+  each_extent(job, division, [&](std::size_t extent, int writer, int leader) {
+    if (writer == rank) {
+      put(send[leader], mine.at(extent));
+    }
+    if (leader == rank) {
+      recv_counts[writer] += words_per_extent;
+    }
+  });
+  const std::vector<Words> received = exchange(send, recv_counts, communicator);
+  std::vector<std::span<const std::uint64_t>> rest(received.begin(), received.end());
+  WrittenExtents led;
+  each_extent(job, division, [&](std::size_t extent, int writer, int leader) {
+    if (leader == rank) {
+      led.emplace(extent, take_extent(rest[writer]));
+    }
+  });
+  return led;
+}
 
 }  // namespace
 
@@ -153,22 +122,33 @@ std::vector<WrittenPayload> gather_written(
     const SaveJob& job, const Division& division, const WrittenExtents& mine,
     const std::function<const PayloadFrame&(std::size_t file)>& frame_of,
     comm::Communicator& communicator) {
-  Exchange exchange(job, division, communicator);
-  const WrittenExtents written = exchange.to_leaders(mine);
-  std::map<std::size_t, WrittenPayload> led;
+  const int rank = communicator.rank();
+  const WrittenExtents written = gather_for_leaders(job, division, mine, communicator);
+  std::vector<Words> send(communicator.size());
+  std::vector<std::int64_t> recv_counts(send.size(), 0);
   comm::collective_try(communicator, [&] {
     for (std::size_t file = 0; file < job.files.size(); ++file) {
-      if (division.leader_of_file[file] != communicator.rank()) {
-        continue;
+      const std::vector<std::size_t>& extents = job.files[file].extents;
+      const int leader = division.leader_of_file[file];
+      if (rank == 0) {
+        recv_counts[leader] += words_per_file + extents.size() * words_per_place;
       }
-      std::vector<WrittenExtent> in_file;
-      for (const std::size_t extent : job.files[file].extents) {
-        in_file.push_back(written.at(extent));
+      if (leader == rank) {
+        std::vector<WrittenExtent> in_file;
+        for (const std::size_t extent : extents) {
+          in_file.push_back(written.at(extent));
+        }
+        put(send[0], frame_of(file).describe(in_file));
       }
-      led.emplace(file, frame_of(file).describe(in_file));
     }
   });
-  return exchange.to_first(led);
+  const std::vector<Words> received = exchange(send, recv_counts, communicator);
+  std::vector<std::span<const std::uint64_t>> rest(received.begin(), received.end());
+  std::vector<WrittenPayload> all;
+  for (std::size_t file = 0; rank == 0 && file < job.files.size(); ++file) {
+    all.push_back(take_payload(job, job.files[file], rest[division.leader_of_file[file]]));
+  }
+  return all;
 }
 
 }  // namespace fourfold::io
