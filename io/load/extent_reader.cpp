@@ -13,8 +13,22 @@
 
 namespace fourfold::io {
 
-ExtentReader::ExtentReader(const CheckpointContents& contents, DoneWith done_with,
-                           std::function<void(std::int64_t bytes)> on_read)
+Defect crc_of_part(const InputFile& file, std::uint64_t byte_offset, std::uint64_t bytes,
+                   const OnRead& on_read, std::uint32_t& crc) {
+  crc = 0;
+  std::vector<std::byte> memory(std::min(hot_bytes, bytes));
+  for (std::uint64_t done = 0; done < bytes; done += hot_bytes) {
+    const auto piece = std::span(memory).first(std::min(hot_bytes, bytes - done));
+    if (Defect defect = file.read_at(byte_offset + done, piece)) {
+      return defect;
+    }
+    crc = crc32c(piece, crc);
+    on_read(std::ssize(piece));
+  }
+  return std::nullopt;
+}
+
+ExtentReader::ExtentReader(const CheckpointContents& contents, DoneWith done_with, OnRead on_read)
     : contents_(contents),
       done_with_(std::move(done_with)),
       on_read_(std::move(on_read)),
@@ -154,12 +168,12 @@ Defect ExtentReader::copy_box(std::size_t tensor, const Box& box, std::byte* tar
   return std::nullopt;
 }
 
-Defect ExtentReader::check(const StoredExtent& extent, std::uint32_t& crc) {
+Defect ExtentReader::sum(const StoredExtent& extent, Digest& digest, std::uint32_t& crc) {
   if (Defect defect = use_file(extent.file)) {
     return defect;
   }
   const StoredTensor& tensor = contents_.index.tensors[extent.tensor];
-  Digest digest;
+  digest = {};
   crc = 0;
   for (std::uint64_t begin = 0; begin < extent.bytes; begin += chunk_bytes) {
     open_chunk(extent, begin);
@@ -175,28 +189,29 @@ Defect ExtentReader::check(const StoredExtent& extent, std::uint32_t& crc) {
     }
     crc = crc32c_combine(crc, chunk_crc_, chunk_end_ - begin);
   }
-  if (digest != extent.digest) {
-    return described(extent, "has another digest than the index says");
-  }
   return std::nullopt;
+}
+
+Defect ExtentReader::check(const StoredExtent& extent, std::uint32_t& crc) {
+  Digest digest;
+  if (Defect defect = sum(extent, digest, crc)) {
+    return defect;
+  }
+  return digest == extent.digest ? Defect()
+                                 : described(extent, "has another digest than the index says");
 }
 
 Defect ExtentReader::crc_of(std::size_t file, std::uint64_t byte_offset, std::uint64_t bytes,
                             std::uint32_t& crc) {
-  if (Defect defect = use_file(file)) {
-    return defect;
-  }
-  crc = 0;
-  memory_.resize(hot_bytes);
-  for (std::uint64_t done = 0; done < bytes; done += hot_bytes) {
-    const auto piece = std::span(memory_).first(std::min(hot_bytes, bytes - done));
-    if (const Defect defect = file_.read_at(byte_offset + done, piece)) {
-      return fmt::format("{} {}", contents_.manifest.files[file].name, *defect);
+  Defect defect = use_file(file);
+  if (!defect) {
+    defect = crc_of_part(
+        file_, byte_offset, bytes, [this](std::int64_t read) { count(read); }, crc);
+    if (defect) {
+      *defect = fmt::format("{} {}", contents_.manifest.files[file].name, *defect);
     }
-    count(std::ssize(piece));
-    crc = crc32c(piece, crc);
   }
-  return std::nullopt;
+  return defect;
 }
 
 }  // namespace fourfold::io

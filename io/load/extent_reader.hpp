@@ -17,11 +17,18 @@
 
 namespace fourfold::io {
 
+/// Told of bytes that have been read.
+using OnRead = std::function<void(std::int64_t bytes)>;
+
+/// CRC-32C of a part of a file. @return what is wrong
+Defect crc_of_part(const InputFile& file, std::uint64_t byte_offset, std::uint64_t bytes,
+                   const OnRead& on_read, std::uint32_t& crc);
+
 /// Reads the extents of a checkpoint's payload files, chunk by checked chunk. Keeps one file open.
 class ExtentReader {
  public:
   explicit ExtentReader(const CheckpointContents& contents, DoneWith done_with = {},
-                        std::function<void(std::int64_t bytes)> on_read = {});
+                        OnRead on_read = {});
 
   /// Copies `part` of `extent` into `target`, which holds `target_box` densely. Reads the chunks
   /// that it touches, each whole, since a CRC covers a whole one.
@@ -32,7 +39,9 @@ class ExtentReader {
   /// Copies `box` of a tensor into `target`, which it fills densely, from whatever extents hold it.
   /// @param tensor  index into the checkpoint's tensors
   Defect copy_box(std::size_t tensor, const Box& box, std::byte* target);
-  /// Reads all of it: chunk CRCs, digest and, into `crc`, the CRC of its bytes.
+  /// Reads all of it, and checks chunk CRCs. @param digest, crc  out: of its bytes
+  Defect sum(const StoredExtent& extent, Digest& digest, std::uint32_t& crc);
+  /// The same, and whether it has the digest of the index.
   Defect check(const StoredExtent& extent, std::uint32_t& crc);
   /// CRC of bytes that belong to no extent.
   Defect crc_of(std::size_t file, std::uint64_t byte_offset, std::uint64_t bytes,
@@ -55,7 +64,7 @@ class ExtentReader {
 
   const CheckpointContents& contents_;
   DoneWith done_with_;  ///< with what copy() has filled
-  std::function<void(std::int64_t bytes)> on_read_;
+  OnRead on_read_;
   std::size_t open_file_;
   InputFile file_;
   std::vector<std::uint32_t> table_;

@@ -33,8 +33,7 @@ class PayloadFrame {
 
   /// By position in the file; as SaveJob::stored() has it, with its place.
   const StoredExtent& extent(std::size_t position) const { return extents_[position]; }
-  /// Entries of /_crc32c.
-  std::uint64_t chunks() const noexcept { return table_.chunks; }
+  const CrcTable& table() const noexcept { return table_; }
   /// Where an entry of /_crc32c lies.
   std::uint64_t table_entry_offset(std::uint64_t chunk) const noexcept {
     return table_.byte_offset + chunk * sizeof(std::uint32_t);

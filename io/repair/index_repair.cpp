@@ -20,109 +20,76 @@
 namespace fourfold::io {
 namespace {
 
+[[noreturn]] void refuse_payloads(const DamagedStep& step, const std::string& what) {
+  refuse_repair(step.folder, what + "; only what is made of whole payloads can be rebuilt");
+}
+
+InputFile open_payload(const DamagedStep& step, const std::string& name) {
+  InputFile file;
+  if (const auto defect = file.open(step.folder / name)) {
+    refuse_payloads(step, format_message("{} {}", name, *defect));
+  }
+  return file;
+}
+
+/// @pre the manifest is intact
+void check_whole_files(const DamagedStep& step, const OnRead& on_read) {
+  for (const StoredFile& expected : step.manifest->files) {
+    const InputFile file = open_payload(step, expected.name);
+    if (file.size_bytes() != expected.bytes) {
+      refuse_payloads(step, format_message("{} has {} bytes instead of {}", expected.name,
+                                           file.size_bytes(), expected.bytes));
+    }
+    std::uint32_t crc = 0;
+    if (const auto defect = crc_of_part(file, 0, expected.bytes, on_read, crc)) {
+      refuse_payloads(step, format_message("{} {}", expected.name, *defect));
+    }
+    if (crc != expected.crc32c) {
+      refuse_payloads(
+          step, format_message("{} is damaged, or of another checkpoint (its CRC-32C is not that "
+                               "of the manifest)",
+                               expected.name));
+    }
+  }
+}
+
 /// Reads the payloads of a step and makes the other two files of them.
-class PayloadReading {
- public:
-  PayloadReading(const DamagedStep& step, const RepairOptions& options)
-      : step_(step), options_(options) {
-    for (const std::string& name : step.payloads) {
-      total_bytes_ += open(name).size_bytes();
-    }
-    total_bytes_ *= step.manifest ? 2 : 1;
+SealedStep rebuild(const DamagedStep& step, const OnRead& on_read) {
+  if (step.manifest) {  // HDF5 is to see no damaged file
+    check_whole_files(step, on_read);
   }
-
-  SealedStep rebuild() {
-    if (step_.manifest) {  // HDF5 is to see no damaged file
-      check_whole_files();
-    }
-    std::vector<PayloadDescription> payloads(step_.payloads.size());
-    for (std::size_t file = 0; file < payloads.size(); ++file) {
-      const std::string& name = step_.payloads[file];
-      if (const auto defect = describe_payload(open(name), payloads[file])) {
-        refuse(format_message("{} {}", name, *defect));
-      }
-    }
-    RebuiltSave save;
-    if (const auto defect = rebuild_save(step_.payloads, payloads, save)) {
-      refuse(*defect);
-    }
-    refuse_other_step(save.job.step);
-    return made_of(save.job);
-  }
-
-  std::int64_t bytes_read() const noexcept { return done_bytes_; }
-
- private:
-  [[noreturn]] void refuse(const std::string& what) const {
-    refuse_repair(step_.folder, what + "; only what is made of whole payloads can be rebuilt");
-  }
-
-  InputFile open(const std::string& name) const {
-    InputFile file;
-    if (const auto defect = file.open(step_.folder / name)) {
-      refuse(format_message("{} {}", name, *defect));
-    }
-    return file;
-  }
-
-  void check_whole_files() {
-    for (const StoredFile& expected : step_.manifest->files) {
-      const InputFile file = open(expected.name);
-      if (file.size_bytes() != expected.bytes) {
-        refuse(format_message("{} has {} bytes instead of {}", expected.name, file.size_bytes(),
-                              expected.bytes));
-      }
-      std::uint32_t crc = 0;
-      if (const auto defect = whole_crc(file, on_read_, crc)) {
-        refuse(format_message("{} {}", expected.name, *defect));
-      }
-      if (crc != expected.crc32c) {
-        refuse(
-            format_message("{} is damaged, or of another checkpoint (its CRC-32C is not that of "
-                           "the manifest)",
-                           expected.name));
-      }
+  std::vector<PayloadDescription> payloads(step.payloads.size());
+  for (std::size_t file = 0; file < payloads.size(); ++file) {
+    const std::string& name = step.payloads[file];
+    if (const auto defect = describe_payload(open_payload(step, name), payloads[file])) {
+      refuse_payloads(step, format_message("{} {}", name, *defect));
     }
   }
-
-  void refuse_other_step(std::int64_t step) const {
-    const auto named = step_of_folder(step_.folder.filename().string());
-    if (named && *named != step) {
-      refuse_repair(step_.folder,
-                    format_message("its payloads are of step {}; rename the folder to "
-                                   "{} if that is what it is",
-                                   step, step_folder_name(step)));
+  std::vector<TensorLayout> layouts;
+  SaveJob job;
+  if (const auto defect = rebuild_save(step.payloads, payloads, layouts, job)) {
+    refuse_payloads(step, *defect);
+  }
+  const auto named = step_of_folder(step.folder.filename().string());
+  if (named && *named != job.step) {
+    refuse_repair(step.folder, format_message("its payloads are of step {}; rename the folder to "
+                                              "{} if that is what it is",
+                                              job.step, step_folder_name(job.step)));
+  }
+  std::vector<WrittenPayload> written(job.files.size());
+  for (std::size_t file = 0; file < job.files.size(); ++file) {
+    if (const auto defect =
+            check_payload(step.folder, job, job.files[file], on_read, written[file])) {
+      refuse_payloads(step, *defect);
     }
   }
-
-  SealedStep made_of(const SaveJob& job) {
-    std::vector<WrittenPayload> written(job.files.size());
-    for (std::size_t file = 0; file < job.files.size(); ++file) {
-      const PlannedFile& planned = job.files[file];
-      if (const auto defect =
-              check_payload(open(planned.name), job, planned, on_read_, written[file])) {
-        refuse(*defect);
-      }
-    }
-    SealedStep made = seal_step(job, written);
-    const Inspection read = parse_contents(step_.folder, made.manifest_text, made.index_bytes);
-    if (read.defect) {
-      refuse(format_message("the payloads make no checkpoint: {}", *read.defect));
-    }
-    return made;
+  SealedStep made = seal_step(job, written);
+  const Inspection read = parse_contents(step.folder, made.manifest_text, made.index_bytes);
+  if (read.defect) {
+    refuse_payloads(step, format_message("the payloads make no checkpoint: {}", *read.defect));
   }
-
-  const DamagedStep& step_;
-  const RepairOptions& options_;
-  std::int64_t done_bytes_ = 0;
-  std::int64_t total_bytes_ = 0;
-  OnRead on_read_ = [this](std::int64_t bytes) {
-    done_bytes_ += bytes;
-    if (options_.progress) {
-      options_.progress(done_bytes_, total_bytes_);
-    }
-  };
-};
+  return made;
+}
 
 /// The first line in which two manifests differ: "... instead of ...".
 std::string first_difference(std::string_view made, std::string_view expected) {
@@ -251,15 +218,24 @@ RepairReport repair_index(const std::filesystem::path& step_folder, const Repair
   if (step.manifest && !step.index_damage) {
     return nothing_to_do(step);
   }
-  PayloadReading reading(step, options);
-  const SealedStep made = reading.rebuild();
+  std::int64_t total_bytes = 0;
+  for (const std::string& name : step.payloads) {
+    total_bytes += open_payload(step, name).size_bytes() * (step.manifest ? 2 : 1);
+  }
+  std::int64_t done_bytes = 0;
+  const SealedStep made = rebuild(step, [&](std::int64_t bytes) {
+    done_bytes += bytes;
+    if (options.progress) {
+      options.progress(done_bytes, total_bytes);
+    }
+  });
   RepairReport report{.path = step.folder,
                       .step = made.manifest.step,
                       .identity = made.manifest.identity,
                       .damage = {},
                       .rebuilt = {},
                       .proof = proof_of(step, made, options),
-                      .bytes_read = reading.bytes_read()};
+                      .bytes_read = done_bytes};
   if (made.index_bytes != step.index_bytes) {
     report.damage.push_back(
         step.index_damage.value_or(format_message("{} is not what the payloads make", index_name)));

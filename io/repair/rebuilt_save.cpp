@@ -11,11 +11,6 @@
 namespace fourfold::io {
 namespace {
 
-struct TensorParts {
-  StoredTensor tensor;
-  std::map<std::int64_t, const PayloadExtent*> parts;  ///< by number
-};
-
 /// Both texts: what the file says, and what the others say.
 Defect head_defect(const PayloadDescription& head, const PayloadDescription& first,
                    std::string_view first_name) {
@@ -87,24 +82,25 @@ Defect heads_defect(std::span<const std::string> names,
   return std::nullopt;
 }
 
-using Tensors = std::map<TensorId, TensorParts>;
+using ExtentsByNumber = std::map<std::int64_t, const PayloadExtent*>;
 
 Defect collect(std::span<const std::string> names, std::span<const PayloadDescription> payloads,
-               Tensors& tensors) {
+               std::map<TensorId, TensorLayout>& tensors,
+               std::map<TensorId, ExtentsByNumber>& extents) {
   for (const StoredTensor& tensor : payloads[0].empty_tensors) {
-    tensors[tensor.id].tensor = tensor;
+    tensors[tensor.id] = {tensor.id, tensor.dtype, tensor.shape, {}};
   }
   for (std::size_t file = 0; file < payloads.size(); ++file) {
     for (const PayloadExtent& extent : payloads[file].extents) {
       const StoredTensor& tensor = extent.tensor;
-      const auto [entry, is_new] = tensors.try_emplace(tensor.id, TensorParts{tensor, {}});
-      const StoredTensor& known = entry->second.tensor;
+      const TensorLayout layout{tensor.id, tensor.dtype, tensor.shape, {}};
+      const TensorLayout& known = tensors.try_emplace(tensor.id, layout).first->second;
       if (known.dtype != tensor.dtype || known.shape != tensor.shape) {
         return fmt::format("{}: tensor {} is {} {} there and {} {} elsewhere", names[file],
                            tensor.id.str(), name(tensor.dtype), tensor.shape.str(),
                            name(known.dtype), known.shape.str());
       }
-      if (!entry->second.parts.emplace(extent.number, &extent).second) {
+      if (!extents[tensor.id].emplace(extent.number, &extent).second) {
         return fmt::format("{}: tensor {} b{} is there twice", names[file], tensor.id.str(),
                            extent.number);
       }
@@ -113,66 +109,59 @@ Defect collect(std::span<const std::string> names, std::span<const PayloadDescri
   return std::nullopt;
 }
 
-Defect tensor_defect(const TensorParts& tensor) {
+/// Adds a tensor to the job, if its extents hold together. @param place  out: of each in the plan
+Defect add_tensor(const TensorLayout& layout, const ExtentsByNumber& extents, std::size_t tensor,
+                  SaveJob& job, std::map<const PayloadExtent*, std::size_t>& place) {
   std::vector<Box> boxes;
-  for (const auto& [number, extent] : tensor.parts) {
+  for (const auto& [number, extent] : extents) {
     if (number != std::ssize(boxes)) {
-      return fmt::format("tensor {} has no b{}", tensor.tensor.id.str(), boxes.size());
+      return fmt::format("tensor {} has no b{}", layout.id.str(), boxes.size());
     }
     boxes.push_back(extent->box);
+    place.emplace(extent, job.plan.extents.size());
+    job.plan.extents.push_back({tensor, 0, extent->box, 0});
+    job.numbers.push_back(number);
   }
-  if (const auto defect = cover_defect(tensor.tensor.shape, boxes)) {
-    return fmt::format("tensor {} {}", tensor.tensor.id.str(), *defect);
+  if (const auto defect = cover_defect(layout.shape, boxes)) {
+    return fmt::format("tensor {} {}", layout.id.str(), *defect);
   }
   return std::nullopt;
-}
-
-/// Plan and files of a job whose tensors hold together.
-void fill(std::span<const std::string> names, std::span<const PayloadDescription> payloads,
-          const Tensors& tensors, RebuiltSave& rebuilt) {
-  SaveJob& job = rebuilt.job;
-  std::map<const PayloadExtent*, std::size_t> place;
-  for (const auto& [id, tensor] : tensors) {
-    for (const auto& [number, extent] : tensor.parts) {
-      place.emplace(extent, job.plan.extents.size());
-      job.plan.extents.push_back({rebuilt.layouts.size(), 0, extent->box, 0});
-      job.numbers.push_back(number);
-    }
-    rebuilt.layouts.push_back({id, tensor.tensor.dtype, tensor.tensor.shape, {}});
-  }
-  for (std::size_t file = 0; file < payloads.size(); ++file) {
-    job.files.push_back({names[file], {}});
-    for (const PayloadExtent& extent : payloads[file].extents) {
-      job.files.back().extents.push_back(place.at(&extent));
-    }
-  }
-  job.step = payloads[0].step;
-  job.mesh = payloads[0].mesh;
-  job.run_facts = payloads[0].save;
-  job.scalars = *payloads[0].scalars;
-  job.tensors = rebuilt.layouts;
 }
 
 }  // namespace
 
 Defect rebuild_save(std::span<const std::string> names,
-                    std::span<const PayloadDescription> payloads, RebuiltSave& rebuilt) {
+                    std::span<const PayloadDescription> payloads,
+                    std::vector<TensorLayout>& layouts, SaveJob& job) {
   if (payloads.empty()) {
     return "holds no payload file";
   }
   if (auto defect = heads_defect(names, payloads)) {
     return defect;
   }
-  Tensors tensors;
-  if (auto defect = collect(names, payloads, tensors)) {
+  std::map<TensorId, TensorLayout> tensors;
+  std::map<TensorId, ExtentsByNumber> extents;
+  if (auto defect = collect(names, payloads, tensors, extents)) {
     return defect;
   }
-  for (const auto& [id, tensor] : tensors) {
-    if (auto defect = tensor_defect(tensor)) {
+  std::map<const PayloadExtent*, std::size_t> place;
+  for (const auto& [id, layout] : tensors) {
+    if (auto defect = add_tensor(layout, extents[id], layouts.size(), job, place)) {
       return defect;
     }
+    layouts.push_back(layout);
   }
-  fill(names, payloads, tensors, rebuilt);
+  for (std::size_t file = 0; file < payloads.size(); ++file) {
+    PlannedFile& planned = job.files.emplace_back(PlannedFile{names[file], {}});
+    for (const PayloadExtent& extent : payloads[file].extents) {
+      planned.extents.push_back(place.at(&extent));
+    }
+  }
+  job.step = payloads[0].step;
+  job.mesh = payloads[0].mesh;
+  job.run_facts = payloads[0].save;
+  job.scalars = *payloads[0].scalars;
+  job.tensors = layouts;
   return std::nullopt;
 }
 

@@ -5,12 +5,11 @@
 #include "disk/file.hpp"
 #include "format/checkpoint_contents.hpp"
 #include "format/payload_file.hpp"
-#include "payload/payload_frame.hpp"
+#include "load/extent_reader.hpp"
 #include "payload/save_job.hpp"
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -18,23 +17,16 @@
 
 namespace fourfold::io {
 
-/// The job that wrote some payloads, as they themselves tell it: what index and manifest are made
-/// of, but for what only reading the tensors tells (save_job.hpp, describe). Not movable: the job
-/// borrows the layouts.
-struct RebuiltSave {
-  RebuiltSave() = default;
-  RebuiltSave(const RebuiltSave&) = delete;
-  RebuiltSave& operator=(const RebuiltSave&) = delete;
-
-  std::vector<TensorLayout> layouts;  ///< by id; of boxes only the job's plan knows
-  SaveJob job;
-};
-
-/// Puts payloads together, in order of names. They are of one save as far as they say so themselves
-/// (step, mesh, scalars, number of files), none is missing, and tensors are covered once.
+/// Puts payloads together to the job that wrote them, as they themselves tell it: what index and
+/// manifest are made of, but for what only reading the tensors tells (save_job.hpp, describe). They
+/// are of one save as far as they say so themselves (step, mesh, scalars, number of files), none is
+/// missing, and tensors are covered once.
+/// @param names, payloads  in order of names
+/// @param layouts          out: by id, which the job borrows; of boxes only its plan knows
 /// @return what is wrong, with the name of the file or tensor
 Defect rebuild_save(std::span<const std::string> names,
-                    std::span<const PayloadDescription> payloads, RebuiltSave& rebuilt);
+                    std::span<const PayloadDescription> payloads,
+                    std::vector<TensorLayout>& layouts, SaveJob& job);
 
 /// A step folder whose index or manifest may be damaged, as it was found.
 struct DamagedStep {
@@ -57,16 +49,11 @@ DamagedStep look_at_step(const std::filesystem::path& folder);
 /// @throws UserError (data_corrupt): "FOLDER: WHAT; nothing was changed"
 [[noreturn]] void refuse_repair(const std::filesystem::path& folder, const std::string& what);
 
-using OnRead = std::function<void(std::int64_t bytes)>;
-
-/// CRC-32C of a whole file. @return what is wrong
-Defect whole_crc(const InputFile& file, const OnRead& on_read, std::uint32_t& crc);
-
 /// Reads a payload file of a job whole, each byte once: everything but its tensors must be what the
 /// job makes there, byte for byte, and each chunk have the CRC that the file's table says.
 /// @param written  out: as if this process had written the file
 /// @return what is wrong, with the name of the file and, where it is known, of the tensor
-Defect check_payload(const InputFile& file, const SaveJob& job, const PlannedFile& planned,
-                     const OnRead& on_read, WrittenPayload& written);
+Defect check_payload(const std::filesystem::path& folder, const SaveJob& job,
+                     const PlannedFile& planned, const OnRead& on_read, WrittenPayload& written);
 
 }  // namespace fourfold::io
