@@ -79,43 +79,6 @@ class HeaderReader final : public json::json_sax_t {
       : arrays_(arrays), metadata_(metadata) {}
   const Defect& defect() const noexcept { return defect_; }
 
-  bool start_object(std::size_t /*members*/) override {
-    if (!begins_value()) {
-      return false;
-    }
-    if (skips_member()) {
-      ++skipped_levels_;
-      return true;
-    }
-    if (place_ == Place::entry && member_ == "dtype") {
-      place_ = Place::variant;
-      array_.type.clear();
-      return true;
-    }
-    switch (place_) {
-      case Place::before:
-        place_ = Place::top;
-        return true;
-      case Place::top:
-        begin_entry(name_ == metadata_name ? Place::metadata : Place::entry, false);
-        return true;
-      default:
-        return unexpected("an object");
-    }
-  }
-  bool end_object() override {
-    if (skipped_levels_ > 0) {
-      --skipped_levels_;
-      return true;
-    }
-    if (place_ == Place::entry && !end_entry()) {
-      return false;
-    }
-    place_ = place_ == Place::top       ? Place::after
-             : place_ == Place::variant ? Place::entry
-                                        : Place::top;
-    return true;
-  }
   bool key(std::string& text) override {
     if (skipped_levels_ > 0) {
       return true;
@@ -131,91 +94,29 @@ class HeaderReader final : public json::json_sax_t {
       return is_first || fail(format_message("gives '{}' several types", name_));
     }
     member_ = text;
-    if (place_ == Place::metadata) {
-      return true;
-    }
-    const auto found = std::ranges::find(members, member_);
-    const unsigned bit = found == members.end() ? 0U : 1U << (found - members.begin());
-    if ((seen_ & bit) != 0) {
-      return fail(
-          format_message("has '{}' twice in the entry '{}'", printable(member_), printable(name_)));
-    }
-    seen_ |= bit;
-    is_known_member_ = bit != 0;
-    return true;
+    return place_ == Place::metadata || begins_member();
   }
-  bool start_array(std::size_t /*elements*/) override {
-    if (!begins_value()) {
-      return false;
-    }
-    if (skips_member()) {
-      ++skipped_levels_;
-      return true;
-    }
-    if (place_ == Place::top && name_ != metadata_name) {
-      begin_entry(Place::entry, true);
-      return true;
-    }
-    if (place_ != Place::entry || (member_ != "shape" && member_ != "data_offsets")) {
-      return unexpected("a list");
-    }
-    place_ = Place::list;
-    return true;
-  }
-  bool end_array() override {
-    if (skipped_levels_ > 0) {
-      --skipped_levels_;
-      return true;
-    }
-    if (place_ == Place::entry) {  // which is a list itself
-      place_ = Place::top;
-      return end_entry();
-    }
-    place_ = Place::entry;
-    return true;
-  }
+  bool start_object(std::size_t /*members*/) override { return takes(Kind::object, "an object"); }
+  bool start_array(std::size_t /*elements*/) override { return takes(Kind::list, "a list"); }
+  bool end_object() override { return ends(); }
+  bool end_array() override { return ends(); }
   bool string(std::string& text) override {
-    if (!begins_value()) {
-      return false;
-    }
-    if (skips_member()) {
-      return true;
-    }
-    if (place_ == Place::metadata) {
-      metadata_[member_] = text;
-      return true;
-    }
-    if (place_ != Place::entry || member_ != "dtype") {
-      return unexpected("a text");
-    }
-    array_.type = text;
-    return true;
+    text_ = text;
+    return takes(Kind::text, "a text");
   }
   bool number_unsigned(json::number_unsigned_t number) override {
-    const bool is_shape = member_ == "shape";
-    std::vector<std::int64_t>& list = is_shape ? shape_ : range_;
-    if (place_ != Place::list || number > std::uint64_t{INT64_MAX}) {
-      return skips_member() || unexpected(fmt::format("the number {}", number));
-    }
-    if (!is_shape && list.size() == 2) {
-      return fail(
-          format_message("has more than 2 numbers as {} of '{}'", member_, printable(name_)));
-    }
-    list.push_back(number);
-    return true;
+    number_ = number;
+    return takes(Kind::number, "");
   }
-  bool null() override {
-    const bool is_metadata = place_ == Place::top && name_ == metadata_name;
-    return is_metadata || place_ == Place::variant || skips_member() || unexpected("null");
-  }
-  bool boolean(bool /*value*/) override { return skips_member() || unexpected("true or false"); }
+  bool null() override { return takes(Kind::null, "null"); }
+  bool boolean(bool /*value*/) override { return takes(Kind::other, "true or false"); }
   bool number_integer(json::number_integer_t number) override {
-    return skips_member() || unexpected(fmt::format("the number {}", number));
+    return takes(Kind::other, fmt::format("the number {}", number));
   }
   bool number_float(json::number_float_t /*number*/, const json::string_t& text) override {
-    return skips_member() || unexpected("the number " + text);
+    return takes(Kind::other, "the number " + text);
   }
-  bool binary(json::binary_t& /*bytes*/) override { return unexpected("bytes"); }
+  bool binary(json::binary_t& /*bytes*/) override { return takes(Kind::other, "bytes"); }
   bool parse_error(std::size_t position, const std::string& /*token*/,
                    const nlohmann::detail::exception& /*error*/) override {
     return fail(format_message("is no JSON from byte {} of the header on", position));
@@ -226,9 +127,78 @@ class HeaderReader final : public json::json_sax_t {
   enum class Place : std::uint8_t { before, top, metadata, entry, variant, list, after };
   static constexpr std::array<std::string_view, 3> members{"dtype", "shape", "data_offsets"};
 
-  void begin_entry(Place place, bool is_list) {
+  /// Number and text are in number_ and text_.
+  enum class Kind : std::uint8_t { object, list, text, number, null, other };
+
+  /// A value, or the begin of an object or list. @param shown  where it may not come here
+  bool takes(Kind kind, const std::string& shown) {
+    const bool opens = kind == Kind::object || kind == Kind::list;
+    if (place_ == Place::entry && is_list_entry_ && skipped_levels_ == 0 &&
+        (opens || kind == Kind::text) && !begins_next_member()) {
+      return false;
+    }
+    // Of a member that the format does not know, which its library skips.
+    if (skipped_levels_ > 0 || (place_ == Place::entry && !is_known_member_)) {
+      skipped_levels_ += opens ? 1 : 0;
+      return true;
+    }
+    return takes_here(kind) ||
+           fail(format_message("has {} where it does not belong (entry '{}')",
+                               kind == Kind::number ? fmt::format("the number {}", number_) : shown,
+                               printable(name_)));
+  }
+
+  bool takes_here(Kind kind) {
+    switch (place_) {
+      case Place::before:
+        return kind == Kind::object && goes_to(Place::top);
+      case Place::top:
+        if (name_ == metadata_name) {
+          return kind == Kind::null || (kind == Kind::object && goes_to(Place::metadata));
+        }
+        is_list_entry_ = kind == Kind::list;
+        begin_entry();
+        return (kind == Kind::object || kind == Kind::list) && goes_to(Place::entry);
+      case Place::metadata:
+        if (kind == Kind::text) {
+          metadata_[member_] = text_;
+        }
+        return kind == Kind::text;
+      case Place::entry:
+        if (member_ == "shape" || member_ == "data_offsets") {
+          return kind == Kind::list && goes_to(Place::list);
+        }
+        array_.type = kind == Kind::text ? text_ : "";
+        return member_ == "dtype" &&
+               (kind == Kind::text || (kind == Kind::object && goes_to(Place::variant)));
+      case Place::variant:
+        return kind == Kind::null;
+      case Place::list:
+        return kind == Kind::number && number_ <= std::uint64_t{INT64_MAX} && adds_number();
+      case Place::after:
+        break;
+    }
+    return false;
+  }
+
+  bool goes_to(Place place) {
     place_ = place;
-    is_list_entry_ = is_list;
+    return true;
+  }
+
+  bool ends() {
+    if (skipped_levels_ > 0) {
+      --skipped_levels_;
+      return true;
+    }
+    const Place ended = place_;
+    place_ = ended == Place::top                               ? Place::after
+             : ended == Place::list || ended == Place::variant ? Place::entry
+                                                               : Place::top;
+    return ended != Place::entry || end_entry();
+  }
+
+  void begin_entry() {
     member_.clear();
     array_ = {};
     array_.name = name_;
@@ -237,18 +207,37 @@ class HeaderReader final : public json::json_sax_t {
     shape_.clear();
     range_.clear();
   }
+
+  bool begins_member() {
+    const auto found = std::ranges::find(members, member_);
+    const unsigned bit = found == members.end() ? 0U : 1U << (found - members.begin());
+    if ((seen_ & bit) != 0) {
+      return fail(
+          format_message("has '{}' twice in the entry '{}'", printable(member_), printable(name_)));
+    }
+    seen_ |= bit;
+    is_known_member_ = bit != 0;
+    return true;
+  }
+
   /// The library takes an entry's members as a list, too: ["F32", [2], [0, 8]]. A text, a list or
   /// an object there is the next one.
-  bool begins_value() {
-    if (place_ != Place::entry || !is_list_entry_) {
-      return true;
-    }
+  bool begins_next_member() {
     const std::size_t next = std::popcount(seen_);
     if (next == members.size()) {
       return fail(format_message("has more than {} members in the entry '{}'", next, name_));
     }
-    seen_ |= 1U << next;
     member_ = members.at(next);
+    return begins_member();
+  }
+
+  bool adds_number() {
+    std::vector<std::int64_t>& list = member_ == "shape" ? shape_ : range_;
+    if (&list == &range_ && list.size() == 2) {
+      return fail(
+          format_message("has more than 2 numbers as {} of '{}'", member_, printable(name_)));
+    }
+    list.push_back(number_);
     return true;
   }
 
@@ -258,14 +247,7 @@ class HeaderReader final : public json::json_sax_t {
     }
     return false;
   }
-  bool unexpected(const std::string& what) {
-    return fail(
-        format_message("has {} where it does not belong (entry '{}')", what, printable(name_)));
-  }
-  /// Whether what comes is of a member that the format does not know, which its library skips.
-  bool skips_member() const noexcept {
-    return skipped_levels_ > 0 || (place_ == Place::entry && !is_known_member_);
-  }
+
   bool end_entry();
   bool add_array();
 
@@ -277,7 +259,9 @@ class HeaderReader final : public json::json_sax_t {
   bool has_metadata_ = false;
   std::string name_;    ///< key of the entry
   std::string member_;  ///< key within it
-  unsigned seen_ = 0;   ///< members of the entry, a bit each
+  std::string text_;
+  std::uint64_t number_ = 0;
+  unsigned seen_ = 0;  ///< members of the entry, a bit each
   bool is_known_member_ = true;
   bool is_list_entry_ = false;
   int skipped_levels_ = 0;
