@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <concepts>
-#include <initializer_list>
 #include <limits>
 #include <string>
 #include <type_traits>
@@ -111,9 +110,11 @@ RunField named_field(std::vector<Named> values, Path... path) {
 /// none
 const RunKey& allowed_key(const std::string& name);
 
-// The keys of each table of the run file: [name] is described in run_key_<name>.cpp.
+// The keys of each table of the run file, still without its name: [name] is described in
+// run_key_<name>.cpp, and run_tables() has them in their order.
 
-std::vector<RunKey> model_keys();  ///< and of [model.rope_scaling]
+std::vector<RunKey> model_keys();
+std::vector<RunKey> rope_scaling_keys();
 std::vector<RunKey> mesh_keys();
 std::vector<RunKey> train_keys();
 std::vector<RunKey> optim_keys();
@@ -122,8 +123,5 @@ std::vector<RunKey> data_keys();
 std::vector<RunKey> checkpoint_keys();
 std::vector<RunKey> log_keys();
 std::vector<RunKey> watchdog_keys();
-
-/// One list of several, in their order.
-std::vector<RunKey> joined(std::initializer_list<std::vector<RunKey>> parts);
 
 }  // namespace fourfold::runfile

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace fourfold::runfile {
 namespace {
@@ -32,18 +33,17 @@ std::string_view table_of(std::string_view full_name) noexcept {
 
 }  // namespace
 
-std::vector<RunKey> joined(std::initializer_list<std::vector<RunKey>> parts) {
-  std::vector<RunKey> keys;
-  for (const std::vector<RunKey>& part : parts) {
-    keys.insert(keys.end(), part.begin(), part.end());
-  }
-  return keys;
-}
-
 std::span<const RunKey> run_keys() {
-  static const std::vector<RunKey> keys =
-      joined({model_keys(), mesh_keys(), train_keys(), optim_keys(), offload_keys(), data_keys(),
-              checkpoint_keys(), log_keys(), watchdog_keys()});
+  static const std::vector<RunKey> keys = [] {
+    std::vector<RunKey> all;
+    for (const RunTable& table : run_tables()) {
+      for (RunKey& key : table.keys()) {
+        key.table = table.name;
+        all.push_back(std::move(key));
+      }
+    }
+    return all;
+  }();
   return keys;
 }
 
@@ -76,21 +76,21 @@ std::vector<std::string> keys_called(const std::string& name) {
 
 std::span<const RunTable> run_tables() {
   static const std::array<RunTable, 10> tables{{
-      {"model",
+      {"model", model_keys,
        "What is trained. A preset fills in the whole table; keys beside it change single values, "
-       "and "
-       "kv_heads follows heads where the preset has as many of both."},
-      {"model.rope_scaling",
+       "and kv_heads follows heads where the preset has as many of both."},
+      {"model.rope_scaling", rope_scaling_keys,
        "Rotary positions for contexts longer than the model was first trained for (llama)."},
-      {"mesh",
+      {"mesh", mesh_keys,
        "How the ranks are arranged. The product of dp, pp, cp and tp is the number of ranks."},
-      {"train", "How much and in which steps."},
-      {"optim", "Optimizer and learning rate."},
-      {"offload", "What lies elsewhere than in device memory (docs/memory.md)."},
-      {"data", "Token files, as `fourfold data prepare` writes them."},
-      {"checkpoint", "When and where the state is saved, and what a start goes on from."},
-      {"log", "What the run tells about itself, and where."},
-      {"watchdog", "When a run that stands still is ended."},
+      {"train", train_keys, "How much and in which steps."},
+      {"optim", optim_keys, "Optimizer and learning rate."},
+      {"offload", offload_keys, "What lies elsewhere than in device memory (docs/memory.md)."},
+      {"data", data_keys, "Token files, as `fourfold data prepare` writes them."},
+      {"checkpoint", checkpoint_keys,
+       "When and where the state is saved, and what a start goes on from."},
+      {"log", log_keys, "What the run tells about itself, and where."},
+      {"watchdog", watchdog_keys, "When a run that stands still is ended."},
   }};
   return tables;
 }

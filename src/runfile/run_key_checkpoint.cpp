@@ -8,8 +8,6 @@
 namespace fourfold::runfile {
 namespace {
 
-constexpr const char* table = "checkpoint";
-
 RunField member(auto path) {
   return field(&RunConfig::checkpoint, path);
 }
@@ -26,24 +24,28 @@ RunField files_field() {
   return result;
 }
 
-/// When a checkpoint is saved, and which stay.
-std::vector<RunKey> kept_keys() {
+}  // namespace
+
+std::vector<RunKey> checkpoint_keys() {
   const Relevance deletes{"checkpoint.keep_last > 0",
                           [](const RunConfig& config) { return config.checkpoint.keep_last > 0; }};
+  const Relevance is_async{"checkpoint.async = true",
+                           [](const RunConfig& config) { return config.checkpoint.async; }};
+  const Relevance is_node_local{"checkpoint.node_local_dir", [](const RunConfig& config) {
+                                  return !config.checkpoint.node_local_dir.empty();
+                                }};
   return {
-      {.table = table,
-       .name = "dir",
+      // When a checkpoint is saved, and which stay.
+      {.name = "dir",
        .field = member(&CheckpointConfig::dir),
        .meaning = "Directory of the checkpoints.",
        .automatic = "log.dir + \"/checkpoints\""},
-      {.table = table,
-       .name = "every_steps",
+      {.name = "every_steps",
        .field = member(&CheckpointConfig::every_steps),
        .unit = "updates",
        .meaning = "Updates between checkpoints; 0: only when the run ends.",
        .minimum = 0},
-      {.table = table,
-       .name = "margin_s",
+      {.name = "margin_s",
        .field = member(&CheckpointConfig::margin_s),
        .unit = "seconds",
        .meaning = "Left to the end of the job when the last save is over, if that takes as long as "
@@ -51,24 +53,21 @@ std::vector<RunKey> kept_keys() {
                   "and for what comes in between.",
        .minimum = 0,
        .maximum = 86400},
-      {.table = table,
-       .name = "keep_last",
+      {.name = "keep_last",
        .field = member(&CheckpointConfig::keep_last),
        .unit = "checkpoints",
        .meaning =
            "Older checkpoints are deleted once so many newer ones are complete; 0: keep all.",
        .minimum = 0,
        .maximum = 1000000},
-      {.table = table,
-       .name = "keep_every_steps",
+      {.name = "keep_every_steps",
        .field = member(&CheckpointConfig::keep_every_steps),
        .unit = "updates",
        .meaning =
            "Checkpoints of steps that are multiples of this are kept for good; 0: none for that.",
        .minimum = 0,
        .relevance = deletes},
-      {.table = table,
-       .name = "keep_best",
+      {.name = "keep_best",
        .field = member(&CheckpointConfig::keep_best),
        .unit = "checkpoints",
        .meaning =
@@ -81,27 +80,17 @@ std::vector<RunKey> kept_keys() {
                      [](const RunConfig& config) {
                        return config.checkpoint.keep_last > 0 && !config.data.validation.empty();
                      }}},
-  };
-}
-
-std::vector<RunKey> writing_keys() {
-  const Relevance is_async{"checkpoint.async = true",
-                           [](const RunConfig& config) { return config.checkpoint.async; }};
-  return {
-      {.table = table,
-       .name = "files",
+      {.name = "files",
        .field = files_field(),
        .meaning =
            "Payload files of a checkpoint: one per rank that writes (fast up to some thousand "
            "ranks), one per node, or N that neighbouring ranks share."},
-      {.table = table,
-       .name = "async",
+      {.name = "async",
        .field = member(&CheckpointConfig::async),
        .meaning =
            "Training stands still only while each rank copies what it writes, in host memory "
            "(as much as its payload file has); a thread writes the copy."},
-      {.table = table,
-       .name = "async_copies",
+      {.name = "async_copies",
        .field = member(&CheckpointConfig::async_copies),
        .meaning =
            "Copies that a rank has memory for. With 2 the next checkpoint is copied while one is "
@@ -109,8 +98,7 @@ std::vector<RunKey> writing_keys() {
        .minimum = 1,
        .maximum = 2,
        .relevance = is_async},
-      {.table = table,
-       .name = "when_busy",
+      {.name = "when_busy",
        .field = named_field<BusySave>({BusySave::wait, BusySave::skip}, &RunConfig::checkpoint,
                                       &CheckpointConfig::when_busy),
        .meaning =
@@ -118,22 +106,12 @@ std::vector<RunKey> writing_keys() {
            "written: wait for the oldest, or leave the new one out. The last one of a run is never "
            "left out.",
        .relevance = is_async},
-  };
-}
-
-std::vector<RunKey> node_local_keys() {
-  const Relevance is_node_local{"checkpoint.node_local_dir", [](const RunConfig& config) {
-                                  return !config.checkpoint.node_local_dir.empty();
-                                }};
-  return {
-      {.table = table,
-       .name = "node_local_dir",
+      {.name = "node_local_dir",
        .field = member(&CheckpointConfig::node_local_dir),
        .meaning = "Folder of each node (on its own disk, or in /dev/shm) for steps between "
                   "checkpoints; a restart takes the newest if it is newer and whole.",
        .automatic = "no such steps"},
-      {.table = table,
-       .name = "node_local_every_steps",
+      {.name = "node_local_every_steps",
        .field = member(&CheckpointConfig::node_local_every_steps),
        .unit = "updates",
        .meaning =
@@ -141,36 +119,27 @@ std::vector<RunKey> node_local_keys() {
            "alone.",
        .minimum = 0,
        .relevance = is_node_local},
-      {.table = table,
-       .name = "node_local_keep_last",
+      {.name = "node_local_keep_last",
        .field = member(&CheckpointConfig::node_local_keep_last),
        .unit = "steps",
        .meaning = "So many steps stay in node_local_dir; while one is written there is one more.",
        .minimum = 1,
        .maximum = 1000000,
        .relevance = is_node_local},
-      {.table = table,
-       .name = "node_local_partner",
+      {.name = "node_local_partner",
        .field = member(&CheckpointConfig::node_local_partner),
        .meaning =
            "Each node also keeps what the node before it has in node_local_dir, so that no single "
            "node is missed; twice the room.",
        .relevance = is_node_local},
-  };
-}
-
-std::vector<RunKey> resume_keys() {
-  return {
-      {.table = table,
-       .name = "resume",
+      {.name = "resume",
        .field = member(&CheckpointConfig::resume),
        .meaning = "\"auto\": go on from the newest good checkpoint in dir, or start anew if there "
                   "is none; \"never\": "
                   "start anew, and refuse a directory that has checkpoints; else the step to "
                   "go on from, or a folder of steps or a run, of which it is the newest good "
                   "one."},
-      {.table = table,
-       .name = "share_reads_from",
+      {.name = "share_reads_from",
        .field = member(&CheckpointConfig::share_reads_from),
        .unit = "ranks",
        .meaning = "So many ranks that go on from the same part of a checkpoint, or more, share the "
@@ -178,20 +147,13 @@ std::vector<RunKey> resume_keys() {
                   "system gives it once. 0: each reads all it needs.",
        .minimum = 0,
        .maximum = 1000000000},
-      {.table = table,
-       .name = "weights_only",
+      {.name = "weights_only",
        .field = member(&CheckpointConfig::weights_only),
        .meaning =
            "Of the checkpoint that resume names only the weights are taken, for a new run "
            "from step 0 with whatever data, optimizer and seed; a later start goes on from the "
            "run's own checkpoints. --resume-weights-only=PATH is short for both."},
   };
-}
-
-}  // namespace
-
-std::vector<RunKey> checkpoint_keys() {
-  return joined({kept_keys(), writing_keys(), node_local_keys(), resume_keys()});
 }
 
 }  // namespace fourfold::runfile

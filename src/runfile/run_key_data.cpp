@@ -7,8 +7,6 @@ namespace {
 
 using enum OnResume;
 
-constexpr const char* table = "data";
-
 RunField member(auto path) {
   return field(&RunConfig::data, path);
 }
@@ -17,25 +15,21 @@ RunField member(auto path) {
 
 std::vector<RunKey> data_keys() {
   return {
-      {.table = table,
-       .name = "train",
+      {.name = "train",
        .field = member(&DataConfig::train),
        .meaning = "Token files to train on: paths, prefixes of .bin/.idx pairs, or globs (sorted "
                   "by name).",
        .on_resume = needs_allowance},
-      {.table = table,
-       .name = "validation",
+      {.name = "validation",
        .field = member(&DataConfig::validation),
        .meaning = "Held-back token files for evaluation; empty: no evaluation."},
-      {.table = table,
-       .name = "tokenizer",
+      {.name = "tokenizer",
        .field = member(&DataConfig::tokenizer),
        .meaning = "Tokenizer that made the token files: \"byte\" or the path of its file. "
                   "Generated text is decoded with it. If you leave it out, it is the one that the "
                   "record beside the files names (another one is refused), or none where "
                   "there is no record."},
-      {.table = table,
-       .name = "allow_mixed_tokenizers",
+      {.name = "allow_mixed_tokenizers",
        .field = member(&DataConfig::allow_mixed_tokenizers),
        .meaning = "Accept token files whose records name different tokenizers, or another one than "
                   "tokenizer."},

@@ -5,59 +5,42 @@
 namespace fourfold::runfile {
 namespace {
 
-constexpr const char* table = "log";
-
 RunField member(auto path) {
   return field(&RunConfig::log, path);
 }
 
-std::vector<RunKey> file_keys() {
+}  // namespace
+
+std::vector<RunKey> log_keys() {
   return {
-      {.table = table,
-       .name = "dir",
+      {.name = "dir",
        .field = member(&LogConfig::dir),
        .meaning = "Directory of the run: metrics.jsonl, status.json, config.toml, report.html, "
                   "exit.json."},
-      {.table = table,
-       .name = "every_steps",
+      {.name = "every_steps",
        .field = member(&LogConfig::every_steps),
        .unit = "updates",
        .meaning =
            "Updates between records and log lines; the first and the last step always have one.",
        .minimum = 1},
-      {.table = table,
-       .name = "tensorboard",
+      {.name = "tensorboard",
        .field = member(&LogConfig::tensorboard),
        .meaning = "Write a TensorBoard event file to log.dir."},
-      {.table = table,
-       .name = "report",
+      {.name = "report",
        .field = member(&LogConfig::report),
        .meaning = "Write report.html to log.dir when the run ends."},
-  };
-}
-
-std::vector<RunKey> trace_keys() {
-  return {
-      {.table = table,
-       .name = "trace",
+      {.name = "trace",
        .field = member(&LogConfig::trace),
        .meaning = "Measure what each rank of the first pipeline does when, and write it to log.dir "
                   "beside what the schedule would take by these costs: trace.json for Perfetto "
                   "(ui.perfetto.dev), timeline.svg to look at."},
-      {.table = table,
-       .name = "trace_steps",
+      {.name = "trace_steps",
        .field = member(&LogConfig::trace_steps),
        .unit = "updates",
        .meaning = "How many updates are traced, from the second one after a start on.",
        .minimum = 1,
        .maximum = 100},
-  };
-}
-
-std::vector<RunKey> console_keys() {
-  return {
-      {.table = table,
-       .name = "peak_tflops",
+      {.name = "peak_tflops",
        .field = member(&LogConfig::peak_tflops),
        .unit = "TFLOP/s",
        .meaning = "What the device of a rank can do at most, against which MFU is counted. 0: the "
@@ -65,8 +48,7 @@ std::vector<RunKey> console_keys() {
                   "is bf16 or f16; else no MFU is shown.",
        .minimum = 0,
        .maximum = 1e6},
-      {.table = table,
-       .name = "progress",
+      {.name = "progress",
        .field = named_field<ProgressMode>(
            {ProgressMode::automatic, ProgressMode::bar, ProgressMode::plain, ProgressMode::none},
            &RunConfig::log, &LogConfig::progress),
@@ -75,12 +57,6 @@ std::vector<RunKey> console_keys() {
            "lines elsewhere. "
            "--progress is short for it."},
   };
-}
-
-}  // namespace
-
-std::vector<RunKey> log_keys() {
-  return joined({file_keys(), trace_keys(), console_keys()});
 }
 
 }  // namespace fourfold::runfile

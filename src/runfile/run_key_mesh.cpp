@@ -9,8 +9,6 @@ namespace {
 
 using enum OnResume;
 
-constexpr const char* table = "mesh";
-
 RunField member(auto path) {
   return field(&RunConfig::mesh, path);
 }
@@ -33,10 +31,19 @@ RunField compression_field() {
   return result;
 }
 
-std::vector<RunKey> axis_keys() {
+}  // namespace
+
+std::vector<RunKey> mesh_keys() {
+  const Relevance in_pipelines{"mesh.pp > 1 or mesh.chunks > 1", [](const RunConfig& config) {
+                                 return config.mesh.shape.pp > 1 || config.mesh.chunks > 1;
+                               }};
+  const Relevance sharded{"mesh.zero > 0",
+                          [](const RunConfig& config) { return config.mesh.zero > 0; }};
+  const Relevance is_local{"mesh.dp_mode = \"local\"", [](const RunConfig& config) {
+                             return config.mesh.dp_mode == DataParallelMode::local;
+                           }};
   return {
-      {.table = table,
-       .name = "dp",
+      {.name = "dp",
        .field = degree(&comm::MeshShape::dp),
        .unit = "ranks",
        .meaning =
@@ -44,23 +51,20 @@ std::vector<RunKey> axis_keys() {
        .minimum = 1,
        .maximum = 1048576,
        .automatic = "the ranks that pp, cp and tp leave"},
-      {.table = table,
-       .name = "pp",
+      {.name = "pp",
        .field = degree(&comm::MeshShape::pp),
        .unit = "ranks",
        .meaning = "Pipeline-parallel degree: each of these ranks holds some of the layers.",
        .minimum = 1,
        .maximum = 65536},
-      {.table = table,
-       .name = "cp",
+      {.name = "cp",
        .field = degree(&comm::MeshShape::cp),
        .unit = "ranks",
        .meaning = "Context-parallel degree: each of these ranks holds 1/cp of the tokens of every "
                   "sequence. 2 x cp must divide model.context.",
        .minimum = 1,
        .maximum = 65536},
-      {.table = table,
-       .name = "tp",
+      {.name = "tp",
        .field = degree(&comm::MeshShape::tp),
        .unit = "ranks",
        .meaning =
@@ -68,21 +72,14 @@ std::vector<RunKey> axis_keys() {
            "divide model.heads, and divide or be a multiple of model.kv_heads.",
        .minimum = 1,
        .maximum = 65536},
-  };
-}
-
-/// How the tp and cp axes share a sequence.
-std::vector<RunKey> sequence_keys() {
-  return {
-      {.table = table,
-       .name = "sequence_parallel",
+      // How the tp and cp axes share a sequence.
+      {.name = "sequence_parallel",
        .field = member(&MeshConfig::sequence_parallel),
        .meaning = "Ranks of the tp axis also share the rows of norms, dropout and residuals: less "
                   "memory, a few gathers more beside the backward pass.",
        .relevance = {"mesh.tp > 1",
                      [](const RunConfig& config) { return config.mesh.shape.tp > 1; }}},
-      {.table = table,
-       .name = "context_mode",
+      {.name = "context_mode",
        .field = named_field<parallel::ContextMode>(
            {parallel::ContextMode::ring, parallel::ContextMode::ulysses,
             parallel::ContextMode::allgather},
@@ -93,31 +90,20 @@ std::vector<RunKey> sequence_keys() {
            "heads per rank of the tp axis), or every rank gathers all keys and values (allgather).",
        .relevance = {"mesh.cp > 1",
                      [](const RunConfig& config) { return config.mesh.shape.cp > 1; }}},
-  };
-}
-
-std::vector<RunKey> pipeline_keys() {
-  const Relevance in_pipelines{"mesh.pp > 1 or mesh.chunks > 1", [](const RunConfig& config) {
-                                 return config.mesh.shape.pp > 1 || config.mesh.chunks > 1;
-                               }};
-  return {
-      {.table = table,
-       .name = "schedule",
+      {.name = "schedule",
        .field = member(&MeshConfig::schedule),
        .meaning =
            "In which order a pipeline's ranks run micro-batches: naive, gpipe, 1f1b, interleaved, "
            "zb-h1, zb-v, or a CSV file (`fourfold plan --csv` writes one to start from).",
        .relevance = in_pipelines},
-      {.table = table,
-       .name = "chunks",
+      {.name = "chunks",
        .field = member(&MeshConfig::chunks),
        .meaning = "Pieces of the model per pipeline rank. More of them make the bubble shorter and "
                   "the messages more.",
        .minimum = 1,
        .maximum = 1024,
        .automatic = "2 for interleaved and zb-v, else 1"},
-      {.table = table,
-       .name = "stage_layers",
+      {.name = "stage_layers",
        .field = member(&MeshConfig::stage_layers),
        .unit = "layers",
        .meaning =
@@ -126,23 +112,14 @@ std::vector<RunKey> pipeline_keys() {
        .minimum = 0,
        .maximum = 1e9,
        .relevance = in_pipelines},
-  };
-}
-
-std::vector<RunKey> zero_keys() {
-  const Relevance sharded{"mesh.zero > 0",
-                          [](const RunConfig& config) { return config.mesh.zero > 0; }};
-  return {
-      {.table = table,
-       .name = "zero",
+      {.name = "zero",
        .field = member(&MeshConfig::zero),
        .meaning =
            "ZeRO stage: what the dp x cp ranks with the same parameters share out rather than "
            "each hold: 1 the optimizer's state, 2 gradients too, 3 weights too.",
        .minimum = 0,
        .maximum = 3},
-      {.table = table,
-       .name = "zero_group",
+      {.name = "zero_group",
        .field = member(&MeshConfig::zero_group),
        .unit = "ranks",
        .meaning =
@@ -152,16 +129,14 @@ std::vector<RunKey> zero_keys() {
        .maximum = 65536,
        .automatic = "dp x cp",
        .relevance = sharded},
-      {.table = table,
-       .name = "zero3_keep",
+      {.name = "zero3_keep",
        .field = named_field<ZeroKeep>({ZeroKeep::micro_batch, ZeroKeep::step}, &RunConfig::mesh,
                                       &MeshConfig::zero3_keep),
        .meaning = "How long zero = 3 keeps the weights it gathers: until the next block wants the "
                   "memory, or for the step, with the memory of zero = 2 and a gather per step.",
        .relevance = {"mesh.zero = 3",
                      [](const RunConfig& config) { return config.mesh.zero == 3; }}},
-      {.table = table,
-       .name = "tile_linear",
+      {.name = "tile_linear",
        .field = member(&MeshConfig::tile_linear),
        .meaning = "Tiles of rows in which zero = 3 gathers each matrix, uses it and reduces its "
                   "gradient, one after the other, so that the largest layer need not be in memory "
@@ -174,13 +149,7 @@ std::vector<RunKey> zero_keys() {
                        return config.mesh.zero == 3 &&
                               config.mesh.zero3_keep == ZeroKeep::micro_batch;
                      }}},
-  };
-}
-
-std::vector<RunKey> reduction_keys() {
-  return {
-      {.table = table,
-       .name = "dp_reduce",
+      {.name = "dp_reduce",
        .field = named_field<GradientReduce>(
            {GradientReduce::automatic, GradientReduce::step, GradientReduce::micro_batch},
            &RunConfig::mesh, &MeshConfig::dp_reduce),
@@ -188,8 +157,7 @@ std::vector<RunKey> reduction_keys() {
                   "or after every micro-batch, so that blocks need memory for theirs only in turn. "
                   "auto: micro_batch for zero = 2 and 3, else step. With the same setting zero "
                   "changes no bits (between CPUs; NCCL promises that of a mesh, not across them)."},
-      {.table = table,
-       .name = "dp_bucket_mb",
+      {.name = "dp_bucket_mb",
        .field = member(&MeshConfig::dp_bucket_mb),
        .unit = "MB (10^6 bytes)",
        .meaning = "Gradients are summed over the data-parallel ranks in buckets of this size while "
@@ -198,13 +166,7 @@ std::vector<RunKey> reduction_keys() {
        .minimum = 0,
        .maximum = 1e6,
        .above_minimum = true},
-  };
-}
-
-std::vector<RunKey> machine_keys() {
-  return {
-      {.table = table,
-       .name = "host_collectives",
+      {.name = "host_collectives",
        .field = named_field<comm::Algorithm>({comm::Algorithm::automatic, comm::Algorithm::direct,
                                               comm::Algorithm::ring, comm::Algorithm::tree},
                                              &RunConfig::mesh, &MeshConfig::host_collectives),
@@ -212,30 +174,19 @@ std::vector<RunKey> machine_keys() {
            "How ranks on CPUs add up and gather: through memory they share where all of them are "
            "on one machine, else directly (auto), by messages from each to each (direct), round a "
            "ring, or up and down a tree. All but tree give the same bits."},
-      {.table = table,
-       .name = "share_devices",
+      {.name = "share_devices",
        .field = member(&MeshConfig::share_devices),
        .meaning = "Lets several ranks take the same GPU, to try a mesh out where there are fewer "
                   "GPUs than ranks: slow, and NCCL does not promise that it works."},
-  };
-}
-
-/// Less traffic between the ranks of the dp axis.
-std::vector<RunKey> traffic_keys() {
-  const Relevance is_local{"mesh.dp_mode = \"local\"", [](const RunConfig& config) {
-                             return config.mesh.dp_mode == DataParallelMode::local;
-                           }};
-  return {
-      {.table = table,
-       .name = "dp_compress",
+      // Less traffic between the ranks of the dp axis.
+      {.name = "dp_compress",
        .field = compression_field(),
        .meaning =
            "How gradients of matrices travel over the dp x cp ranks: as f32 (none), in half or a "
            "quarter of the bytes (bf16; int8, with a scale for every 256), or as products of thin "
            "matrices of R columns (lowrank:R). What is left out is kept and added to the next "
            "gradients. It needs dp_reduce = \"step\". docs/traffic.md has the bytes."},
-      {.table = table,
-       .name = "dp_mode",
+      {.name = "dp_mode",
        .field = named_field<DataParallelMode>({DataParallelMode::sync, DataParallelMode::local},
                                               &RunConfig::mesh, &MeshConfig::dp_mode),
        .meaning =
@@ -243,8 +194,7 @@ std::vector<RunKey> traffic_keys() {
            "tp and pp ranks a replica of its own) trains alone on its share of each global "
            "batch, and average_every updates later their weights meet (local SGD).",
        .on_resume = needs_allowance},
-      {.table = table,
-       .name = "average_every",
+      {.name = "average_every",
        .field = member(&MeshConfig::average_every),
        .unit = "updates",
        .meaning =
@@ -254,13 +204,6 @@ std::vector<RunKey> traffic_keys() {
        .relevance = is_local,
        .on_resume = needs_allowance},
   };
-}
-
-}  // namespace
-
-std::vector<RunKey> mesh_keys() {
-  return joined({axis_keys(), sequence_keys(), pipeline_keys(), zero_keys(), reduction_keys(),
-                 machine_keys(), traffic_keys()});
 }
 
 }  // namespace fourfold::runfile

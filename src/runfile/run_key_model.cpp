@@ -16,8 +16,6 @@ using model::PositionTraits;
 using model::RopeScaling;
 using enum OnResume;
 
-constexpr const char* table = "model";
-constexpr const char* scaling_table = "model.rope_scaling";
 constexpr double most = 1e9;
 
 bool is_rotary(const RunConfig& config) {
@@ -56,76 +54,60 @@ RunField preset_field() {
   return result;
 }
 
-std::vector<RunKey> family_keys() {
+}  // namespace
+
+std::vector<RunKey> model_keys() {
+  const Relevance llama{"model.family = \"llama\"", is_rotary};
   return {
-      {.table = table,
-       .name = "preset",
+      {.name = "preset",
        .field = preset_field(),
        .meaning = "A published shape by name; empty: none."},
-      {.table = table,
-       .name = "family",
+      {.name = "family",
        .field = family_field(),
        .meaning = "gpt2: layer norm, learned positions, biases, GELU. llama: RMS norm, rotary "
                   "positions, SwiGLU.",
        .on_resume = impossible},
-  };
-}
-
-std::vector<RunKey> block_keys() {
-  return {
-      {.table = table,
-       .name = "layers",
+      {.name = "layers",
        .field = member(&Architecture::layers),
        .unit = "blocks",
        .meaning = "Number of transformer blocks.",
        .minimum = 1,
        .maximum = 100000,
        .on_resume = impossible},
-      {.table = table,
-       .name = "hidden",
+      {.name = "hidden",
        .field = member(&Architecture::hidden),
        .meaning = "Width of the residual stream.",
        .minimum = 1,
        .maximum = most,
        .on_resume = impossible},
-      {.table = table,
-       .name = "heads",
+      {.name = "heads",
        .field = member(&Architecture::attention, &AttentionTraits::heads),
        .meaning = "Attention heads.",
        .minimum = 1,
        .maximum = most,
        .on_resume = impossible},
-      {.table = table,
-       .name = "kv_heads",
+      {.name = "kv_heads",
        .field = member(&Architecture::attention, &AttentionTraits::kv_heads),
        .meaning = "Heads of keys and values; fewer than heads is grouped-query attention.",
        .minimum = 1,
        .maximum = most,
        .automatic = "model.heads",
        .on_resume = impossible},
-      {.table = table,
-       .name = "head_dim",
+      {.name = "head_dim",
        .field = member(&Architecture::attention, &AttentionTraits::head_dim),
        .meaning = "Width of one head.",
        .minimum = 1,
        .maximum = most,
        .automatic = "model.hidden / model.heads",
        .on_resume = impossible},
-      {.table = table,
-       .name = "ffn",
+      {.name = "ffn",
        .field = member(&Architecture::feed_forward, &FeedForwardTraits::width),
        .meaning = "Width inside the feed-forward part.",
        .minimum = 1,
        .maximum = most,
        .automatic = "4 * model.hidden, with llama 8/3 of it rounded up to 64",
        .on_resume = impossible},
-  };
-}
-
-std::vector<RunKey> token_keys() {
-  return {
-      {.table = table,
-       .name = "vocab",
+      {.name = "vocab",
        .field = member(&Architecture::vocab),
        .unit = "tokens",
        .meaning = "Size of the vocabulary. If you leave it out, and preset too, it is that of the "
@@ -135,62 +117,48 @@ std::vector<RunKey> token_keys() {
        .minimum = 1,
        .maximum = most,
        .on_resume = impossible},
-      {.table = table,
-       .name = "context",
+      {.name = "context",
        .field = member(&Architecture::context),
        .unit = "tokens",
        .meaning = "Length of a sequence.",
        .minimum = 1,
        .maximum = most,
        .on_resume = impossible},
-      {.table = table,
-       .name = "tie_embeddings",
+      {.name = "tie_embeddings",
        .field = member(&Architecture::tie_embeddings),
        .meaning = "The language-model head is the token embedding.",
        .on_resume = impossible},
-      {.table = table,
-       .name = "frozen",
+      {.name = "frozen",
        .field = member(&Architecture::frozen),
        .meaning = "Names of parameters that are not trained and keep their bits, with * for any "
                   "characters: \"embedding.*\", \"layers.0.*\". Of matrices that one matmul "
                   "reads (query, key and value; gate and up), all or none.",
        .on_resume = impossible},
-  };
-}
-
-std::vector<RunKey> detail_keys() {
-  const Relevance llama{"model.family = \"llama\"", is_rotary};
-  return {
-      {.table = table,
-       .name = "qkv_bias",
+      {.name = "qkv_bias",
        .field = member(&Architecture::attention, &AttentionTraits::qkv_bias),
        .meaning =
            "Biases of the query, key and value products, as Qwen 2 has them; gpt2 always has them.",
        .relevance = llama,
        .on_resume = impossible},
-      {.table = table,
-       .name = "qk_norm",
+      {.name = "qk_norm",
        .field = member(&Architecture::attention, &AttentionTraits::qk_norm),
        .meaning = "RMS norms of the queries and keys of each head, as Qwen 3 has them.",
        .relevance = llama,
        .on_resume = impossible},
-      {.table = table,
-       .name = "dropout",
+      {.name = "dropout",
        .field = member(&Architecture::dropout),
        .meaning =
            "Probability of dropping an element of the embeddings and of both residual branches.",
        .minimum = 0,
        .maximum = 0.99,
        .on_resume = needs_allowance},
-      {.table = table,
-       .name = "norm_epsilon",
+      {.name = "norm_epsilon",
        .field = member(&Architecture::norm, &NormTraits::epsilon),
        .meaning = "Added to the variance in the norms.",
        .minimum = 0,
        .above_minimum = true,
        .on_resume = needs_allowance},
-      {.table = table,
-       .name = "rope_theta",
+      {.name = "rope_theta",
        .field = member(&Architecture::positions, &PositionTraits::rope_theta),
        .meaning = "Base of the rotary frequencies.",
        .minimum = 1,
@@ -200,16 +168,19 @@ std::vector<RunKey> detail_keys() {
   };
 }
 
-std::vector<RunKey> scaling_keys() {
+std::vector<RunKey> rope_scaling_keys() {
   const Relevance llama{"model.family = \"llama\"", is_rotary};
   const Relevance any_scaling{"model.rope_scaling.kind", [](const RunConfig& config) {
                                 return is_rotary(config) &&
                                        config.model.positions.rope_scaling.kind !=
                                            RopeScaling::Kind::none;
                               }};
+  const Relevance llama3{"model.rope_scaling.kind = \"llama3\"", [](const RunConfig& config) {
+                           return is_rotary(config) && config.model.positions.rope_scaling.kind ==
+                                                           RopeScaling::Kind::by_wavelength;
+                         }};
   return {
-      {.table = scaling_table,
-       .name = "kind",
+      {.name = "kind",
        .field = named_field<RopeScaling::Kind>(
            {RopeScaling::Kind::none, RopeScaling::Kind::linear, RopeScaling::Kind::by_wavelength},
            &RunConfig::model, &Architecture::positions, &PositionTraits::rope_scaling,
@@ -218,41 +189,28 @@ std::vector<RunKey> scaling_keys() {
            "Stretches rotary frequencies for contexts longer than the model was first trained for.",
        .relevance = llama,
        .on_resume = needs_allowance},
-      {.table = scaling_table,
-       .name = "factor",
+      {.name = "factor",
        .field = scaling_member(&RopeScaling::factor),
        .meaning = "By how much frequencies are stretched.",
        .minimum = 0,
        .above_minimum = true,
        .relevance = any_scaling,
        .on_resume = needs_allowance},
-  };
-}
-
-std::vector<RunKey> llama3_scaling_keys() {
-  const Relevance llama3{"model.rope_scaling.kind = \"llama3\"", [](const RunConfig& config) {
-                           return is_rotary(config) && config.model.positions.rope_scaling.kind ==
-                                                           RopeScaling::Kind::by_wavelength;
-                         }};
-  return {
-      {.table = scaling_table,
-       .name = "low_freq_factor",
+      {.name = "low_freq_factor",
        .field = scaling_member(&RopeScaling::low_freq_factor),
        .meaning = "Wavelengths above original_context / this are stretched in full.",
        .minimum = 0,
        .above_minimum = true,
        .relevance = llama3,
        .on_resume = needs_allowance},
-      {.table = scaling_table,
-       .name = "high_freq_factor",
+      {.name = "high_freq_factor",
        .field = scaling_member(&RopeScaling::high_freq_factor),
        .meaning = "Wavelengths below original_context / this are kept.",
        .minimum = 0,
        .above_minimum = true,
        .relevance = llama3,
        .on_resume = needs_allowance},
-      {.table = scaling_table,
-       .name = "original_context",
+      {.name = "original_context",
        .field = scaling_member(&RopeScaling::original_context),
        .unit = "tokens",
        .meaning = "Context the model was first trained for.",
@@ -261,13 +219,6 @@ std::vector<RunKey> llama3_scaling_keys() {
        .relevance = llama3,
        .on_resume = needs_allowance},
   };
-}
-
-}  // namespace
-
-std::vector<RunKey> model_keys() {
-  return joined({family_keys(), block_keys(), token_keys(), detail_keys(), scaling_keys(),
-                 llama3_scaling_keys()});
 }
 
 }  // namespace fourfold::runfile

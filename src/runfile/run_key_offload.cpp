@@ -8,7 +8,6 @@
 namespace fourfold::runfile {
 namespace {
 
-constexpr const char* table = "offload";
 constexpr std::string_view nvme_prefix = "nvme:";
 
 RunField member(auto path) {
@@ -63,8 +62,7 @@ std::string optimizer_tier_text(const OffloadConfig& offload) {
 
 std::vector<RunKey> offload_keys() {
   return {
-      {.table = table,
-       .name = "optimizer",
+      {.name = "optimizer",
        .field = optimizer_field(),
        .meaning =
            "Where the f32 master weights and the optimizer's moments lie: none: with the rest; "
@@ -72,8 +70,7 @@ std::vector<RunKey> offload_keys() {
            "in the memory of the host, which updates them; nvme:PATH: in a file in that directory, "
            "on a disk of each node, through which every update streams. The same bits in each "
            "case."},
-      {.table = table,
-       .name = "buffer_mb",
+      {.name = "buffer_mb",
        .field = member(&OffloadConfig::buffer_mb),
        .unit = "MB (10^6 bytes)",
        .meaning = "Host memory of each rank through which offloaded state passes.",
@@ -83,8 +80,7 @@ std::vector<RunKey> offload_keys() {
                      [](const RunConfig& config) {
                        return config.offload.optimizer != StateTier::none;
                      }}},
-      {.table = table,
-       .name = "activations",
+      {.name = "activations",
        .field = activations_field(),
        .meaning =
            "Where what train.recompute keeps of blocks lies between their forward and their "

@@ -7,8 +7,6 @@ namespace {
 
 using enum OnResume;
 
-constexpr const char* table = "optim";
-
 RunField member(auto path) {
   return field(&RunConfig::optim, path);
 }
@@ -25,29 +23,34 @@ bool is_nesterov(const RunConfig& config) {
   return is_local(config) && config.optim.outer == OuterOptimizerKind::nesterov;
 }
 
-std::vector<RunKey> kind_keys() {
+}  // namespace
+
+std::vector<RunKey> optim_keys() {
+  const auto kind_is = [](ScheduleKind kind, bool wanted) {
+    return [=](const RunConfig& config) { return (config.optim.schedule.kind == kind) == wanted; };
+  };
+  const Relevance decays{"a schedule that decays", kind_is(ScheduleKind::constant, false)};
+  const auto uses_momentum = [](bool wanted) {
+    return [=](const RunConfig& config) {
+      return (config.optim.name == OptimizerKind::sgd) == wanted;
+    };
+  };
+  const Relevance adams{"optim.name = \"adamw\" or \"adam\"", uses_momentum(false)};
+  const Relevance nesterov{"mesh.dp_mode = \"local\" and optim.outer = \"nesterov\"", is_nesterov};
   return {
-      {.table = table,
-       .name = "name",
+      {.name = "name",
        .field = named_field<OptimizerKind>(
            {OptimizerKind::adamw, OptimizerKind::adam, OptimizerKind::sgd}, &RunConfig::optim,
            &OptimConfig::name),
        .meaning = "AdamW (decoupled weight decay), Adam (decay added to the gradient) or SGD with "
                   "momentum.",
        .on_resume = impossible},
-  };
-}
-
-std::vector<RunKey> rate_keys() {
-  return {
-      {.table = table,
-       .name = "lr",
+      {.name = "lr",
        .field = schedule_member(&LearningRateSchedule::lr),
        .meaning = "Learning rate after the warm-up.",
        .minimum = 0,
        .on_resume = needs_allowance},
-      {.table = table,
-       .name = "schedule",
+      {.name = "schedule",
        .field = named_field<ScheduleKind>({ScheduleKind::warmup_cosine, ScheduleKind::linear,
                                            ScheduleKind::constant, ScheduleKind::wsd},
                                           &RunConfig::optim, &OptimConfig::schedule,
@@ -56,24 +59,13 @@ std::vector<RunKey> rate_keys() {
                   "(wsd) a line over the last "
                   "cooldown_steps only.",
        .on_resume = needs_allowance},
-      {.table = table,
-       .name = "warmup_steps",
+      {.name = "warmup_steps",
        .field = schedule_member(&LearningRateSchedule::warmup_steps),
        .unit = "updates",
        .meaning = "Updates over which the rate rises linearly to lr, with every schedule.",
        .minimum = 0,
        .on_resume = needs_allowance},
-  };
-}
-
-std::vector<RunKey> decay_keys() {
-  const auto kind_is = [](ScheduleKind kind, bool wanted) {
-    return [=](const RunConfig& config) { return (config.optim.schedule.kind == kind) == wanted; };
-  };
-  const Relevance decays{"a schedule that decays", kind_is(ScheduleKind::constant, false)};
-  return {
-      {.table = table,
-       .name = "decay_steps",
+      {.name = "decay_steps",
        .field = schedule_member(&LearningRateSchedule::decay_steps),
        .unit = "updates",
        .meaning = "Updates, counted from the first, after which min_lr is reached. Write it down "
@@ -83,15 +75,13 @@ std::vector<RunKey> decay_keys() {
        .automatic = "train.steps",
        .relevance = decays,
        .on_resume = needs_allowance},
-      {.table = table,
-       .name = "min_lr",
+      {.name = "min_lr",
        .field = schedule_member(&LearningRateSchedule::min_lr),
        .meaning = "Rate at the end of the decay and after it.",
        .minimum = 0,
        .relevance = decays,
        .on_resume = needs_allowance},
-      {.table = table,
-       .name = "cooldown_steps",
+      {.name = "cooldown_steps",
        .field = schedule_member(&LearningRateSchedule::cooldown_steps),
        .unit = "updates",
        .meaning = "Length of the decay at the end of wsd.",
@@ -99,82 +89,52 @@ std::vector<RunKey> decay_keys() {
        .automatic = "a tenth of optim.decay_steps",
        .relevance = {"optim.schedule = \"wsd\"", kind_is(ScheduleKind::wsd, true)},
        .on_resume = needs_allowance},
-  };
-}
-
-std::vector<RunKey> moment_keys() {
-  const auto uses_momentum = [](bool wanted) {
-    return [=](const RunConfig& config) {
-      return (config.optim.name == OptimizerKind::sgd) == wanted;
-    };
-  };
-  const Relevance adams{"optim.name = \"adamw\" or \"adam\"", uses_momentum(false)};
-  return {
-      {.table = table,
-       .name = "beta1",
+      {.name = "beta1",
        .field = member(&OptimConfig::beta1),
        .meaning = "Decay of the mean of gradients.",
        .minimum = 0,
        .maximum = 0.9999999,
        .relevance = adams,
        .on_resume = needs_allowance},
-      {.table = table,
-       .name = "beta2",
+      {.name = "beta2",
        .field = member(&OptimConfig::beta2),
        .meaning = "Decay of the mean of squared gradients.",
        .minimum = 0,
        .maximum = 0.9999999,
        .relevance = adams,
        .on_resume = needs_allowance},
-      {.table = table,
-       .name = "epsilon",
+      {.name = "epsilon",
        .field = member(&OptimConfig::epsilon),
        .meaning = "Added to the root of the second moment.",
        .minimum = 0,
        .above_minimum = true,
        .relevance = adams,
        .on_resume = needs_allowance},
-      {.table = table,
-       .name = "momentum",
+      {.name = "momentum",
        .field = member(&OptimConfig::momentum),
        .meaning = "Momentum without dampening; 0: plain SGD.",
        .minimum = 0,
        .maximum = 0.9999999,
        .relevance = {"optim.name = \"sgd\"", uses_momentum(true)},
        .on_resume = needs_allowance},
-  };
-}
-
-std::vector<RunKey> update_keys() {
-  return {
-      {.table = table,
-       .name = "weight_decay",
+      {.name = "weight_decay",
        .field = member(&OptimConfig::weight_decay),
        .meaning = "Weight decay of matrices and embeddings; norms and biases never decay.",
        .minimum = 0,
        .on_resume = needs_allowance},
-      {.table = table,
-       .name = "clip_norm",
+      {.name = "clip_norm",
        .field = member(&OptimConfig::clip_norm),
        .meaning = "Gradients are scaled down to this global L2 norm; 0: no clipping.",
        .minimum = 0,
        .on_resume = needs_allowance},
-      {.table = table,
-       .name = "stochastic_rounding",
+      {.name = "stochastic_rounding",
        .field = member(&OptimConfig::stochastic_rounding),
        .meaning = "Weights are rounded from their f32 masters to bf16 up or down at random, so "
                   "that on average nothing is lost; the random numbers are the same on every mesh. "
                   "false: to nearest. Only with train.precision = \"bf16\".",
        .on_resume = needs_allowance},
-  };
-}
-
-/// What local replicas do when they meet.
-std::vector<RunKey> outer_keys() {
-  const Relevance nesterov{"mesh.dp_mode = \"local\" and optim.outer = \"nesterov\"", is_nesterov};
-  return {
-      {.table = table,
-       .name = "outer",
+      // What local replicas do when they meet.
+      {.name = "outer",
        .field = named_field<OuterOptimizerKind>(
            {OuterOptimizerKind::average, OuterOptimizerKind::nesterov}, &RunConfig::optim,
            &OptimConfig::outer),
@@ -184,8 +144,7 @@ std::vector<RunKey> outer_keys() {
            "last one.",
        .relevance = {"mesh.dp_mode = \"local\"", is_local},
        .on_resume = needs_allowance},
-      {.table = table,
-       .name = "outer_lr",
+      {.name = "outer_lr",
        .field = member(&OptimConfig::outer_lr),
        .meaning = "Learning rate of that step.",
        .minimum = 0,
@@ -193,8 +152,7 @@ std::vector<RunKey> outer_keys() {
        .above_minimum = true,
        .relevance = nesterov,
        .on_resume = needs_allowance},
-      {.table = table,
-       .name = "outer_momentum",
+      {.name = "outer_momentum",
        .field = member(&OptimConfig::outer_momentum),
        .meaning = "Its momentum.",
        .minimum = 0,
@@ -202,13 +160,6 @@ std::vector<RunKey> outer_keys() {
        .relevance = nesterov,
        .on_resume = needs_allowance},
   };
-}
-
-}  // namespace
-
-std::vector<RunKey> optim_keys() {
-  return joined(
-      {kind_keys(), rate_keys(), decay_keys(), moment_keys(), update_keys(), outer_keys()});
 }
 
 }  // namespace fourfold::runfile

@@ -9,8 +9,6 @@ namespace {
 
 using enum OnResume;
 
-constexpr const char* table = "train";
-
 RunField member(auto path) {
   return field(&RunConfig::train, path);
 }
@@ -44,18 +42,26 @@ RunField matmul_tuning_field() {
   return result;
 }
 
-std::vector<RunKey> update_keys() {
+}  // namespace
+
+std::vector<RunKey> train_keys() {
+  const Relevance f16{"train.precision = \"f16\"",
+                      [](const RunConfig& config) { return config.train.precision == DType::f16; }};
+  const Relevance moving{
+      "train.precision = \"f16\" and train.loss_scale = \"auto\"", [](const RunConfig& config) {
+        return config.train.precision == DType::f16 && config.train.loss_scale == 0;
+      }};
+  const Relevance with_validation{
+      "data.validation", [](const RunConfig& config) { return !config.data.validation.empty(); }};
   return {
-      {.table = table,
-       .name = "global_batch",
+      {.name = "global_batch",
        .field = member(&TrainConfig::global_batch),
        .unit = "sequences",
        .meaning = "Sequences of one update, all ranks together.",
        .minimum = 1,
        .maximum = 1048576,
        .on_resume = needs_allowance},
-      {.table = table,
-       .name = "micro_batch",
+      {.name = "micro_batch",
        .field = member(&TrainConfig::micro_batch),
        .unit = "sequences",
        .meaning = "Sequences that one rank takes through the model at a time; gradients accumulate "
@@ -63,38 +69,23 @@ std::vector<RunKey> update_keys() {
                   "share of the global batch is done.",
        .minimum = 1,
        .maximum = 1e9},
-      {.table = table,
-       .name = "steps",
+      {.name = "steps",
        .field = member(&TrainConfig::steps),
        .unit = "updates",
        .meaning = "Updates after which the run is finished, counted over all restarts.",
        .minimum = 0},
-      {.table = table,
-       .name = "seed",
+      {.name = "seed",
        .field = member(&TrainConfig::seed),
        .meaning = "Seed of initial weights, dropout and the order of samples.",
        .minimum = 0,
        .on_resume = needs_allowance},
-      {.table = table,
-       .name = "precision",
+      {.name = "precision",
        .field = named_field<DType>({DType::f32, DType::bf16, DType::f16}, &RunConfig::train,
                                    &TrainConfig::precision),
        .meaning = "Storage of weights and activations. Sums, gradients, master weights and moments "
                   "are f32 in any case. f16 scales the loss (docs/precision.md).",
        .on_resume = needs_allowance},
-  };
-}
-
-std::vector<RunKey> loss_scale_keys() {
-  const Relevance f16{"train.precision = \"f16\"",
-                      [](const RunConfig& config) { return config.train.precision == DType::f16; }};
-  const Relevance moving{
-      "train.precision = \"f16\" and train.loss_scale = \"auto\"", [](const RunConfig& config) {
-        return config.train.precision == DType::f16 && config.train.loss_scale == 0;
-      }};
-  return {
-      {.table = table,
-       .name = "loss_scale",
+      {.name = "loss_scale",
        .field = member(&TrainConfig::loss_scale),
        .meaning = "What the loss is multiplied by for the backward pass, a power of two, so that "
                   "small gradients do not vanish in f16. auto: a step whose gradients overflow "
@@ -104,66 +95,48 @@ std::vector<RunKey> loss_scale_keys() {
        .maximum = largest_loss_scale,
        .automatic = "moves with overflows",
        .relevance = f16},
-      {.table = table,
-       .name = "loss_scale_initial",
+      {.name = "loss_scale_initial",
        .field = member(&TrainConfig::loss_scale_initial),
        .meaning = "Loss scale of the first step.",
        .minimum = 1,
        .maximum = largest_loss_scale,
        .relevance = moving},
-      {.table = table,
-       .name = "loss_scale_window",
+      {.name = "loss_scale_window",
        .field = member(&TrainConfig::loss_scale_window),
        .unit = "updates",
        .meaning = "Updates without an overflow after which the loss scale doubles.",
        .minimum = 1,
        .relevance = moving},
-      {.table = table,
-       .name = "loss_scale_min",
+      {.name = "loss_scale_min",
        .field = member(&TrainConfig::loss_scale_min),
        .meaning = "The loss scale falls no further: an overflow with this one ends the run.",
        .minimum = 1,
        .maximum = largest_loss_scale,
        .relevance = moving},
-  };
-}
-
-std::vector<RunKey> memory_keys() {
-  return {
-      {.table = table,
-       .name = "recompute",
+      {.name = "recompute",
        .field = recompute_field(),
        .meaning = "Which activations are made again in the backward pass rather than kept, to the "
                   "same bits (but for selective on GPUs, docs/activations.md): none; full: a block "
                   "keeps only its input, and its forward pass runs again; every:K: so do groups of "
                   "K blocks; selective: only norms, attention and activations run again, no "
                   "products. docs/activations.md has the bytes."},
-      {.table = table,
-       .name = "head_chunks",
+      {.name = "head_chunks",
        .field = member(&TrainConfig::head_chunks),
        .meaning = "Chunks of a micro-batch's tokens in which the head's logits and the loss are "
                   "made, one after the other, so that 1/head_chunks of the logits are in memory, "
                   "once for all micro-batches in flight. docs/memory.md has bytes and times.",
        .minimum = 1},
-  };
-}
-
-std::vector<RunKey> gpu_keys() {
-  return {
-      {.table = table,
-       .name = "matmul_tuning_file",
+      {.name = "matmul_tuning_file",
        .field = matmul_tuning_field(),
        .meaning = "On GPUs: a file of the fastest way of each matrix product. Those it does not "
                   "have are measured when they first come, and added at the end of the run. none: "
                   "products are made the way that the library puts first. docs/gpu.md."},
-      {.table = table,
-       .name = "deterministic_attention",
+      {.name = "deterministic_attention",
        .field = member(&TrainConfig::deterministic_attention),
        .meaning = "Attention's backward pass on GPUs gives the same bits every time; cuDNN then "
                   "takes up to two bytes for each pair of tokens and each head of a micro-batch. "
                   "false is faster and takes less. docs/gpu.md has the bytes."},
-      {.table = table,
-       .name = "cuda_graphs",
+      {.name = "cuda_graphs",
        .field =
            named_field<CudaGraphs>({CudaGraphs::automatic, CudaGraphs::always, CudaGraphs::never},
                                    &RunConfig::train, &TrainConfig::cuda_graphs),
@@ -172,35 +145,20 @@ std::vector<RunKey> gpu_keys() {
                   "small. auto: up to 4096 tokens of a rank. They need mesh.tp, cp and pp of 1, no "
                   "dropout, weights that need no gathering and gradients summed once per step "
                   "(docs/gpu.md)."},
-  };
-}
-
-std::vector<RunKey> evaluation_keys() {
-  const Relevance with_validation{
-      "data.validation", [](const RunConfig& config) { return !config.data.validation.empty(); }};
-  return {
-      {.table = table,
-       .name = "eval_every_steps",
+      {.name = "eval_every_steps",
        .field = member(&TrainConfig::eval_every_steps),
        .unit = "updates",
        .meaning =
            "Updates between evaluations on the validation data; 0: only after the last step.",
        .minimum = 0,
        .relevance = with_validation},
-      {.table = table,
-       .name = "eval_batches",
+      {.name = "eval_batches",
        .field = member(&TrainConfig::eval_batches),
        .unit = "global batches",
        .meaning = "Length of one evaluation; 0: all of the validation data.",
        .minimum = 0,
        .relevance = with_validation},
   };
-}
-
-}  // namespace
-
-std::vector<RunKey> train_keys() {
-  return joined({update_keys(), loss_scale_keys(), memory_keys(), gpu_keys(), evaluation_keys()});
 }
 
 }  // namespace fourfold::runfile

@@ -5,8 +5,6 @@
 namespace fourfold::runfile {
 namespace {
 
-constexpr const char* table = "watchdog";
-
 RunField member(auto path) {
   return field(&RunConfig::watchdog, path);
 }
@@ -15,30 +13,26 @@ RunField member(auto path) {
 
 std::vector<RunKey> watchdog_keys() {
   return {
-      {.table = table,
-       .name = "enabled",
+      {.name = "enabled",
        .field = member(&WatchdogConfig::enabled),
        .meaning = "Watch the ranks: a thread beside each tells two of them, over TCP, what it is "
                   "in. A run that hangs is ended with exit code 86, and hang.json in log.dir names "
                   "who hangs where."},
-      {.table = table,
-       .name = "deadline_s",
+      {.name = "deadline_s",
        .field = member(&WatchdogConfig::deadline_s),
        .unit = "seconds",
        .meaning = "How long a rank may wait for others in one operation: longer than the slowest "
                   "thing that one rank does alone (a save to a slow file system).",
        .minimum = 2,
        .maximum = 86400},
-      {.table = table,
-       .name = "silence_s",
+      {.name = "silence_s",
        .field = member(&WatchdogConfig::silence_s),
        .unit = "seconds",
        .meaning = "How long a rank may give no sign of life, as one does that is stopped or whose "
                   "node is gone. After 8 s it is named in the log.",
        .minimum = 2,
        .maximum = 86400},
-      {.table = table,
-       .name = "start_s",
+      {.name = "start_s",
        .field = member(&WatchdogConfig::start_s),
        .unit = "seconds",
        .meaning = "How long ranks may wait in MPI_Init for others to come. Those that wait then "

@@ -54,7 +54,7 @@ struct Relevance {
 };
 
 struct RunKey {
-  std::string table;
+  std::string table = {};
   std::string name;
   RunField field;
   std::string unit = {};     ///< "steps", "sequences", "MB", "nats", ... or empty
@@ -94,9 +94,10 @@ const FormerKey* find_former_key(std::string_view full_name) noexcept;
 /// in it is gone.
 std::string_view table_now(std::string_view name) noexcept;
 
-/// Names of the tables, in order, with one sentence each.
+/// The tables in their order, with one sentence each.
 struct RunTable {
   std::string name;
+  std::vector<RunKey> (*keys)();  ///< still without the table's name: run_keys() has them with it
   std::string meaning;
 };
 std::span<const RunTable> run_tables();
