@@ -26,29 +26,6 @@ struct Entry {
   Origin origin;
 };
 
-/// Everything wrong with a run file, to be told at once and in the order of its lines.
-class Problems {
- public:
-  void add(const Origin& origin, const std::string& message) {
-    found_.emplace_back(origin, message);
-  }
-  void throw_if_any() {
-    if (found_.empty()) {
-      return;
-    }
-    std::ranges::stable_sort(
-        found_, {}, [](const auto& one) { return std::pair(one.first.line, one.first.column); });
-    std::string text;
-    for (const auto& [origin, message] : found_) {
-      text += (text.empty() ? "" : "\n  ") + origin.where() + ": " + message;
-    }
-    throw UserError(ExitCode::config, text);
-  }
-
- private:
-  std::vector<std::pair<Origin, std::string>> found_;
-};
-
 /// Walks a TOML document and collects what it says.
 class Reader {
  public:
@@ -59,9 +36,17 @@ class Reader {
   void read(const toml::table& document) { read_table(document, ""); }
   void read_override(const std::string& text);
 
-  /// Throws if anything was wrong.
+  /// Throws if anything was wrong: all of it, in the order of its lines.
   std::vector<Entry> entries() {
-    problems_.throw_if_any();
+    std::ranges::stable_sort(
+        problems_, {}, [](const auto& one) { return std::pair(one.first.line, one.first.column); });
+    std::string text;
+    for (const auto& [origin, message] : problems_) {
+      text += (text.empty() ? "" : "\n  ") + origin.where() + ": " + message;
+    }
+    if (!problems_.empty()) {
+      throw UserError(ExitCode::config, text);
+    }
     return std::move(entries_);
   }
 
@@ -69,10 +54,11 @@ class Reader {
   void read_table(const toml::table& table, const std::string& path);
   void read_key(const RunKey& key, const toml::node& node, const Origin& origin);
   void unknown(const Origin& origin, const std::string& message) {
-    problems_.add(origin, is_saved_ ? message +
-                                          " (another version of fourfold has saved this, and "
-                                          "it may change the run; read it with that version)"
-                                    : message);
+    problems_.emplace_back(origin, is_saved_
+                                       ? message +
+                                             " (another version of fourfold has saved this, and "
+                                             "it may change the run; read it with that version)"
+                                       : message);
   }
   Origin origin_of(const toml::source_region& region) const {
     return {Origin::Source::file, file_name_, region.begin.line, region.begin.column};
@@ -80,7 +66,7 @@ class Reader {
 
   std::string file_name_;
   bool is_saved_;
-  Problems problems_;
+  std::vector<std::pair<Origin, std::string>> problems_;
   std::vector<Entry> entries_;
 };
 
@@ -93,7 +79,7 @@ void Reader::read_table(const toml::table& table, const std::string& path) {
     if (inner != nullptr && is_table(full_name)) {
       read_table(*inner, full_name);
     } else if (is_table(full_name)) {
-      problems_.add(
+      problems_.emplace_back(
           origin, format_message("{} is a table; write [{}] above its keys", full_name, full_name));
     } else if (inner != nullptr && is_saved_ && !table_now(full_name).empty()) {
       read_table(*inner, full_name);
@@ -125,14 +111,14 @@ bool is_folder_at_home(const RunKey& key, const Value& value) {
 void Reader::read_key(const RunKey& key, const toml::node& node, const Origin& origin) {
   const std::optional<Value> value = typed_value(key, node);
   if (!value) {
-    problems_.add(origin, wrong_value(key, node));
+    problems_.emplace_back(origin, wrong_value(key, node));
   } else if (holds_nul(*value)) {
-    problems_.add(origin,
-                  format_message("{} holds a NUL character, at which the system would end it; "
-                                 "leave it out",
-                                 key.full_name()));
+    problems_.emplace_back(
+        origin, format_message("{} holds a NUL character, at which the system would end it; "
+                               "leave it out",
+                               key.full_name()));
   } else if (is_folder_at_home(key, *value)) {
-    problems_.add(origin, format_message("{} {}", key.full_name(), home_is_a_shells));
+    problems_.emplace_back(origin, format_message("{} {}", key.full_name(), home_is_a_shells));
   } else {
     entries_.push_back({&key, *value, origin});
   }
@@ -168,15 +154,16 @@ toml::table override_document(const RunKey& key, std::string_view value) {
 void Reader::read_override(const std::string& text) {
   const Origin origin{Origin::Source::command_line, "--set"};
   if (!is_utf8(text)) {
-    problems_.add(origin,
-                  format_message("\"{}\" is not UTF-8 (run files and checkpoints are); rename "
-                                 "what it names, or name it by a link",
-                                 printable(text)));
+    problems_.emplace_back(
+        origin, format_message("\"{}\" is not UTF-8 (run files and checkpoints are); rename "
+                               "what it names, or name it by a link",
+                               printable(text)));
     return;
   }
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos) {
-    problems_.add(origin, format_message("\"{}\" has no \"=\"; write table.key=value", text));
+    problems_.emplace_back(origin,
+                           format_message("\"{}\" has no \"=\"; write table.key=value", text));
     return;
   }
   const std::string full_name(trimmed(std::string_view(text).substr(0, equals)));
@@ -184,30 +171,30 @@ void Reader::read_override(const std::string& text) {
   const std::size_t dot = full_name.rfind('.');
   const RunKey* key = find_run_key(full_name);
   if (key == nullptr && is_table(full_name)) {
-    problems_.add(origin,
-                  format_message("{} is a table; write {}.key=value", full_name, full_name));
+    problems_.emplace_back(
+        origin, format_message("{} is a table; write {}.key=value", full_name, full_name));
     return;
   }
   if (key == nullptr) {
     const std::string table = dot == std::string::npos ? full_name : full_name.substr(0, dot);
-    problems_.add(origin, dot != std::string::npos && is_table(table)
-                              ? unknown_key(table, full_name.substr(dot + 1))
-                              : unknown_table(table));
+    problems_.emplace_back(origin, dot != std::string::npos && is_table(table)
+                                       ? unknown_key(table, full_name.substr(dot + 1))
+                                       : unknown_table(table));
     return;
   }
   try {
     const toml::table document = override_document(*key, value_text);
     if (document.size() != 1) {
-      problems_.add(origin, format_message("\"{}\" sets more than one key", full_name));
+      problems_.emplace_back(origin, format_message("\"{}\" sets more than one key", full_name));
       return;
     }
     read_key(*key, *document.get("value"), origin);
   } catch (const toml::parse_error& error) {
     // A lone word is taken for half of true or false; the parser knows better about the rest.
     const bool is_word = value_text.find_first_of("\"'[{") == std::string_view::npos;
-    problems_.add(origin,
-                  format_message("{} = {} is not {}{}", full_name, value_text, expectation(*key),
-                                 is_word ? "" : format_message(" ({})", error.description())));
+    problems_.emplace_back(
+        origin, format_message("{} = {} is not {}{}", full_name, value_text, expectation(*key),
+                               is_word ? "" : format_message(" ({})", error.description())));
   }
 }
 
