@@ -27,24 +27,9 @@ bool same_tensors(const model::Architecture& a, const model::Architecture& b) {
 /// Whether the same weights compute something else when the key changes. Dropout and what is frozen
 /// are of training alone; rotary positions have no table, and a shorter or longer sequence is the
 /// same function.
-bool changes_function(const RunKey& key, const RunConfig& config) {
-  return key.name != "dropout" && key.name != "frozen" &&
-         !(key.name == "context" && config.model.positions.are_rotary());
-}
-
-std::vector<ConfigChange> model_changes(const RunConfig& before, const RunConfig& after) {
-  std::vector<ConfigChange> changes;
-  for (const RunKey& key : run_keys()) {
-    const Value old_value = key.field.get(before);
-    const Value new_value = key.field.get(after);
-    if (key.table.starts_with("model") && old_value != new_value &&
-        (key.has_effect(before) || key.has_effect(after))) {
-      changes.push_back(
-          {key.full_name(), to_toml(old_value), to_toml(new_value),
-           changes_function(key, after) ? OnResume::needs_allowance : OnResume::free});
-    }
-  }
-  return changes;
+bool changes_function(const std::string& key, const model::Architecture& model) {
+  return key != "model.dropout" && key != "model.frozen" &&
+         !(key == "model.context" && model.positions.are_rotary());
 }
 
 }  // namespace
@@ -59,9 +44,10 @@ std::vector<ConfigChange> refuse_other_model(const model::Architecture& before,
   there.model = before;
   here.model = after;
   const bool fits = same_tensors(before, after);
-  std::vector<ConfigChange> changes = model_changes(there, here);
+  std::vector<ConfigChange> changes = config_difference(there, here);
   std::string refused;
-  for (const ConfigChange& change : changes) {
+  for (ConfigChange& change : changes) {
+    change.rule = changes_function(change.key, after) ? OnResume::needs_allowance : OnResume::free;
     if (change.rule == OnResume::free || (fits && std::ranges::count(allowed, change.key) > 0)) {
       continue;
     }
