@@ -85,8 +85,8 @@ std::string condition(const RunKey& key) {
 
 std::string choices(const RunKey& key) {
   std::vector<std::string> words = key.field.choices;
-  if (key.field.form.holds) {
-    words.push_back(key.field.form.shown);
+  if (key.field.has_form) {
+    words.push_back(key.field.form);
   }
   std::erase(words, "");
   return words.empty() ? "" : fmt::format(" One of {}.", fmt::join(words, ", "));

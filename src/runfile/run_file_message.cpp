@@ -45,8 +45,7 @@ std::string hint_for_key(const std::string& table, const std::string& name) {
 }
 
 std::string form(const RunField& field) {
-  return field.form.holds ? format_message(", or \"{}\" {}", field.form.shown, field.form.condition)
-                          : "";
+  return field.has_form ? format_message(", or \"{}\" {}", field.form, field.form_condition) : "";
 }
 
 }  // namespace

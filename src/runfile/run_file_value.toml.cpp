@@ -27,7 +27,7 @@ std::optional<Value> text_value(const RunKey& key, const std::string& text) {
     return Value(text);
   }
   const bool allowed = field.choices.empty() || std::ranges::count(field.choices, text) > 0 ||
-                       (field.form.holds && field.form.holds(text));
+                       (field.has_form && field.has_form(text));
   const bool empty_is_wrong = text.empty() && field.choices.empty() && key.automatic.empty();
   if (field.kind == ValueKind::text && allowed && !empty_is_wrong) {
     return Value(text);
@@ -94,7 +94,7 @@ std::optional<Value> typed_value(const RunKey& key, const toml::node& node) {
     if (kind == ValueKind::real) {
       return Value(static_cast<double>(*integer));
     }
-    if (key.field.form.takes_integers) {
+    if (key.field.takes_integers) {
       return text_value(key, std::to_string(*integer));
     }
   }

@@ -20,7 +20,10 @@ bool is_file_count(const std::string& text) {
 RunField files_field() {
   RunField result = field(&RunConfig::checkpoint, &CheckpointConfig::files);
   result.choices = {"rank", "node"};
-  result.form = {"N", "with N from 1 to 999999", is_file_count, true};
+  result.form = "N";
+  result.form_condition = "with N from 1 to 999999";
+  result.has_form = is_file_count;
+  result.takes_integers = true;
   return result;
 }
 

@@ -18,9 +18,11 @@ RunField optimizer_field() {
   RunField result;
   result.kind = ValueKind::text;
   result.choices = {"none", "cpu"};
-  result.form = {"nvme:PATH", "with the path of a directory", [](const std::string& text) {
-                   return text.starts_with(nvme_prefix) && text.size() > nvme_prefix.size();
-                 }};
+  result.form = "nvme:PATH";
+  result.form_condition = "with the path of a directory";
+  result.has_form = [](const std::string& text) {
+    return text.starts_with(nvme_prefix) && text.size() > nvme_prefix.size();
+  };
   result.get = [](const RunConfig& config) { return Value(optimizer_tier_text(config.offload)); };
   result.set = [](RunConfig& config, const Value& value) {
     const auto& text = std::get<std::string>(value);

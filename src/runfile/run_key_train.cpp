@@ -17,8 +17,11 @@ RunField recompute_field() {
   RunField result;
   result.kind = ValueKind::text;
   result.choices = {"none", "full", "selective"};
-  result.form = {"every:K", "with K of at least 1",
-                 [](const std::string& text) { return model::recompute_named(text).has_value(); }};
+  result.form = "every:K";
+  result.form_condition = "with K of at least 1";
+  result.has_form = [](const std::string& text) {
+    return model::recompute_named(text).has_value();
+  };
   result.get = [](const RunConfig& config) { return Value(model::name(config.train.recompute)); };
   result.set = [](RunConfig& config, const Value& value) {
     config.train.recompute = *model::recompute_named(std::get<std::string>(value));
@@ -30,7 +33,9 @@ RunField matmul_tuning_field() {
   RunField result;
   result.kind = ValueKind::text;
   result.choices = {"none"};
-  result.form = {"PATH", "of a file", [](const std::string& text) { return !text.empty(); }};
+  result.form = "PATH";
+  result.form_condition = "of a file";
+  result.has_form = [](const std::string& text) { return !text.empty(); };
   result.get = [](const RunConfig& config) {
     const std::string& path = config.train.matmul_tuning_file;
     return Value(path.empty() ? std::string("none") : path);

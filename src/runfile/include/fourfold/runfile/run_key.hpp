@@ -35,14 +35,11 @@ struct RunField {
   std::function<void(RunConfig&, const Value&)> set;
   /// text keys with fixed words; "true" and "false" among them need no quotes in the run file
   std::vector<std::string> choices;
-  /// text keys that also take words too many to list
-  struct Form {
-    std::string shown;      ///< "every:K"
-    std::string condition;  ///< "with K of at least 1"
-    std::function<bool(const std::string&)> holds;
-    bool takes_integers = false;  ///< a number in the run file is taken for its digits
-  };
-  Form form = {};
+  // Of text keys that also take words too many to list:
+  std::string form = {};            ///< "every:K"
+  std::string form_condition = {};  ///< "with K of at least 1"
+  std::function<bool(const std::string&)> has_form = {};
+  bool takes_integers = false;  ///< a number in the run file is taken for its digits
   double lowest = std::numeric_limits<double>::lowest();  ///< of the member's type
   double highest = std::numeric_limits<double>::max();
 };
