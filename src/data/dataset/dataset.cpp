@@ -173,7 +173,7 @@ TokenDataset::TokenDataset(std::span<const std::string> files, const Options& op
       files_(open_all(files)),
       begins_(begins_of(files_)),
       tokens_(begins_.back()),
-      order_(options.seed, samples_of(tokens_, options.context, files_.front().path().string())) {
+      samples_(samples_of(tokens_, options.context, files_.front().path().string())) {
   FOURFOLD_EXPECT(options.vocab >= 1 && options.vocab <= std::int64_t{1} << 31);
   for (const io::TokenFile& file : files_) {
     file.advise(options.order == Order::shuffled ? io::MappedFile::Access::random
@@ -183,8 +183,9 @@ TokenDataset::TokenDataset(std::span<const std::string> files, const Options& op
 
 std::int64_t TokenDataset::position(std::int64_t sample_number) const {
   FOURFOLD_EXPECT(sample_number >= 0);
-  return options_.order == Order::shuffled ? order_.position(sample_number)
-                                           : sample_number % samples();
+  return options_.order == Order::shuffled
+             ? shuffled_position(options_.seed, samples(), sample_number)
+             : sample_number % samples();
 }
 
 template <class Visit>

@@ -33,19 +33,11 @@ std::int64_t permuted(std::uint64_t seed, std::uint64_t epoch, std::int64_t size
   return index;
 }
 
-SampleOrder::SampleOrder(std::uint64_t seed, std::int64_t samples_per_epoch)
-    : seed_(seed), samples_per_epoch_(samples_per_epoch) {
-  FOURFOLD_EXPECT(samples_per_epoch >= 1);
-}
-
-std::int64_t SampleOrder::epoch(std::int64_t sample_number) const {
-  FOURFOLD_EXPECT(sample_number >= 0);
-  return sample_number / samples_per_epoch_;
-}
-
-std::int64_t SampleOrder::position(std::int64_t sample_number) const {
-  const std::uint64_t epoch_number = epoch(sample_number);
-  return permuted(seed_, epoch_number, samples_per_epoch_, sample_number % samples_per_epoch_);
+std::int64_t shuffled_position(std::uint64_t seed, std::int64_t samples_per_epoch,
+                               std::int64_t sample_number) {
+  FOURFOLD_EXPECT(samples_per_epoch >= 1 && sample_number >= 0);
+  const std::uint64_t epoch = sample_number / samples_per_epoch;
+  return permuted(seed, epoch, samples_per_epoch, sample_number % samples_per_epoch);
 }
 
 bool BatchPlan::valid() const noexcept {

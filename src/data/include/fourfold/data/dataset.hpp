@@ -32,7 +32,7 @@ class TokenDataset {
  public:
   /// In which order sample numbers visit positions.
   enum class Order {
-    shuffled,    ///< SampleOrder(seed, N): training
+    shuffled,    ///< shuffled_position(): training
     sequential,  ///< number modulo N: evaluation on held-back data
   };
 
@@ -52,7 +52,7 @@ class TokenDataset {
   std::int64_t tokens() const noexcept { return tokens_; }
   std::int64_t context() const noexcept { return options_.context; }
   /// N: samples per epoch, the ragged one included.
-  std::int64_t samples() const noexcept { return order_.samples_per_epoch(); }
+  std::int64_t samples() const noexcept { return samples_; }
   std::span<const io::TokenFile> files() const noexcept { return files_; }
 
   /// Position of a sample number of the run in [0, samples()). O(1). @pre sample_number >= 0
@@ -79,7 +79,7 @@ class TokenDataset {
   std::vector<io::TokenFile> files_;
   std::vector<std::int64_t> begins_;  ///< first stream token of each file, then the end of the last
   std::int64_t tokens_ = 0;
-  SampleOrder order_;
+  std::int64_t samples_ = 0;
 };
 
 /// The files that a list of names and shell patterns means: patterns expanded by name in byte

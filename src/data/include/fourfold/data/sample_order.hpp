@@ -29,20 +29,10 @@ std::int64_t permuted(std::uint64_t seed, std::uint64_t epoch, std::int64_t size
 /// Sample number n of the run lies in epoch e = n / samples_per_epoch and is found at position
 /// permuted(seed, e, samples_per_epoch, n mod samples_per_epoch): every epoch visits every
 /// sample once, in another order.
-class SampleOrder {
- public:
-  /// @pre samples_per_epoch >= 1
-  SampleOrder(std::uint64_t seed, std::int64_t samples_per_epoch);
-
-  std::int64_t samples_per_epoch() const noexcept { return samples_per_epoch_; }
-  std::int64_t epoch(std::int64_t sample_number) const;
-  /// Position in the data set, in [0, samples_per_epoch). @pre sample_number >= 0
-  std::int64_t position(std::int64_t sample_number) const;
-
- private:
-  std::uint64_t seed_;
-  std::int64_t samples_per_epoch_;
-};
+/// @return the position in the data set, in [0, samples_per_epoch)
+/// @pre samples_per_epoch >= 1 and sample_number >= 0
+std::int64_t shuffled_position(std::uint64_t seed, std::int64_t samples_per_epoch,
+                               std::int64_t sample_number);
 
 /// Which samples each rank takes in each step. A step trains on the sample numbers [f, f + G), G =
 /// global_batch, whatever the mesh, where f is the number of samples trained on before: position r
