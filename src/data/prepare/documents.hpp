@@ -12,14 +12,10 @@
 
 namespace fourfold::data::detail {
 
-/// One document of an input file.
-struct Document {
-  std::string_view text;
-  std::size_t begin_byte;  ///< where it begins in the file
-  std::size_t end_byte;    ///< first byte after it and its separator
-};
-
-using VisitDocument = std::function<void(const Document&)>;
+/// Called with a document of an input file: where it begins there, and the first byte after it and
+/// its separator.
+using VisitDocument =
+    std::function<void(std::string_view text, std::size_t begin_byte, std::size_t end_byte)>;
 
 /// How the documents of an input file are to be read: as `options` say, or as its content tells.
 /// Never InputFormat::automatic.

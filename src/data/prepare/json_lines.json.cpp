@@ -77,7 +77,7 @@ void for_each_json_line(const std::filesystem::path& file, std::string_view text
     const std::string_view line = text.substr(begin, line_end - begin);
     if (line.find_first_not_of(" \t\r") != std::string_view::npos) {
       const std::string content = text_of_line(file, line_number, line);
-      visit({content, begin, next});
+      visit(content, begin, next);
     }
     begin = next;
   }

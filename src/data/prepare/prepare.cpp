@@ -343,9 +343,10 @@ class Preparation {
     const auto held_back_bytes = static_cast<std::size_t>(options_.validation_fraction * bytes);
     const std::size_t validation_begin = text.size() - held_back_bytes;
     const std::int64_t before = progress_.done_bytes;
-    const auto visit = [&](const detail::Document& document) {
-      add_document(document, text.size(), validation_begin);
-      progress_.done_bytes = before + document.end_byte;
+    const auto visit = [&](std::string_view document, std::size_t begin_byte,
+                           std::size_t end_byte) {
+      add_document(document, begin_byte, text.size(), validation_begin);
+      progress_.done_bytes = before + end_byte;
       report_(progress_);
     };
     const InputFormat format = detail::format_of(file.path(), text, options_);
@@ -365,21 +366,21 @@ class Preparation {
 
   /// Puts a document where it belongs: training, validation, or one piece into each when it is a
   /// whole file.
-  void add_document(const detail::Document& document, std::size_t file_bytes,
+  void add_document(std::string_view document, std::size_t begin_byte, std::size_t file_bytes,
                     std::size_t validation_begin) {
-    if (document.begin_byte >= validation_begin) {
-      add_text(parts_.back(), document.text);
+    if (begin_byte >= validation_begin) {
+      add_text(parts_.back(), document);
       return;
     }
-    const bool is_whole_file = document.text.size() == file_bytes;
+    const bool is_whole_file = document.size() == file_bytes;
     if (!is_whole_file || validation_begin == file_bytes) {
-      add_text(parts_.front(), document.text);
+      add_text(parts_.front(), document);
       return;
     }
     const std::size_t cut =
-        std::min(document.text.find('\n', validation_begin), document.text.size() - 1) + 1;
-    add_text(parts_.front(), document.text.substr(0, cut));
-    add_text(parts_.back(), document.text.substr(cut));
+        std::min(document.find('\n', validation_begin), document.size() - 1) + 1;
+    add_text(parts_.front(), document.substr(0, cut));
+    add_text(parts_.back(), document.substr(cut));
   }
 
   void add_text(Part& part, std::string_view text) {
@@ -435,13 +436,13 @@ namespace detail {
 void for_each_document(std::string_view text, const std::optional<std::string>& separator,
                        const VisitDocument& visit) {
   if (!separator) {
-    visit({text, 0, text.size()});
+    visit(text, 0, text.size());
     return;
   }
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find(*separator, begin), text.size());
     const std::size_t next = std::min(end + separator->size(), text.size());
-    visit({text.substr(begin, end - begin), begin, next});
+    visit(text.substr(begin, end - begin), begin, next);
     begin = next;
   }
 }
