@@ -11,44 +11,20 @@
 namespace fourfold::data::detail {
 namespace {
 
-/// Goes on until it has seen a member of an object, which no text has that is not JSON, or what is
-/// not JSON. Keeps nothing.
-class FirstMember : public nlohmann::json_sax<nlohmann::json> {
- public:
-  bool found() const noexcept { return found_; }
-
-  bool null() override { return scalar(); }
-  bool boolean(bool /*value*/) override { return scalar(); }
-  bool number_integer(number_integer_t /*value*/) override { return scalar(); }
-  bool number_unsigned(number_unsigned_t /*value*/) override { return scalar(); }
-  bool number_float(number_float_t /*value*/, const string_t& /*text*/) override {
-    return scalar();
-  }
-  bool string(string_t& /*value*/) override { return scalar(); }
-  bool binary(binary_t& /*value*/) override { return scalar(); }
-  bool start_object(std::size_t /*elements*/) override { return scalar(); }
-  bool key(string_t& /*name*/) override {
-    after_key_ = true;
-    return true;
-  }
-  bool end_object() override { return true; }
-  bool start_array(std::size_t /*elements*/) override { return scalar(); }
-  bool end_array() override { return true; }
-  bool parse_error(std::size_t /*at*/, const std::string& /*token*/,
-                   const nlohmann::json::exception& /*error*/) override {
-    return false;
-  }
-
- private:
-  /// Or the begin of what follows a key.
-  bool scalar() {
-    found_ = found_ || after_key_;
-    return !found_;
-  }
-
-  bool after_key_ = false;
-  bool found_ = false;
-};
+/// Whether a text has a member of an object, which no text has that is not JSON, before what is not
+/// JSON; or is JSON without any.
+bool begins_like_json(std::string_view text) {
+  using Event = nlohmann::json::parse_event_t;
+  bool is_after_key = false;
+  bool found = false;
+  JsonEvents<nlohmann::json> events([&](Event event, bool /*is_number*/) {
+    const bool begins = event != Event::object_end && event != Event::array_end;
+    found = is_after_key && begins;  // what follows a key
+    is_after_key = is_after_key || event == Event::key;
+    return !found;
+  });
+  return nlohmann::json::sax_parse(text, &events) || found;
+}
 
 constexpr std::string_view blanks = " \t\r\n";
 
@@ -130,9 +106,7 @@ JsonShape json_shape(std::string_view text) {
   if (is_value(text.substr(0, text.find('\n')), "{")) {
     return JsonShape::lines;
   }
-  FirstMember events;
-  const bool is_json = nlohmann::json::sax_parse(text, &events);
-  return is_json || events.found() ? JsonShape::document : JsonShape::none;
+  return begins_like_json(text) ? JsonShape::document : JsonShape::none;
 }
 
 }  // namespace fourfold::data::detail

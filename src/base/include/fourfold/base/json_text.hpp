@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
@@ -42,86 +43,70 @@ std::string at_byte(std::string_view text, std::size_t byte, const std::string& 
 /// What a library's exception says, without its name and number in brackets.
 std::string reason_in(std::string_view message);
 
-/// Reads text only to find the place where the library stops.
+}  // namespace json_detail
+
+/// For the library's sax_parse(): shows what a text has, one after the other, and keeps nothing.
 template <class Json>
-class PlaceFinder final : public Json::json_sax_t {
+class JsonEvents final : public Json::json_sax_t {
  public:
-  bool null() override { return true; }
-  bool boolean(bool /*value*/) override { return true; }
-  bool number_integer(typename Json::number_integer_t /*number*/) override { return true; }
-  bool number_unsigned(typename Json::number_unsigned_t /*number*/) override { return true; }
+  using Event = typename Json::parse_event_t;
+  /// @param is_number  of a value
+  /// @return false ends the reading
+  using Look = std::function<bool(Event event, bool is_number)>;
+
+  explicit JsonEvents(Look look) : look_(std::move(look)) {}
+
+  bool null() override { return look_(Event::value, false); }
+  bool boolean(bool /*value*/) override { return look_(Event::value, false); }
+  bool number_integer(typename Json::number_integer_t /*number*/) override {
+    return look_(Event::value, true);
+  }
+  bool number_unsigned(typename Json::number_unsigned_t /*number*/) override {
+    return look_(Event::value, true);
+  }
   bool number_float(typename Json::number_float_t /*number*/,
                     const typename Json::string_t& /*text*/) override {
-    return true;
+    return look_(Event::value, true);
   }
-  bool string(typename Json::string_t& /*text*/) override { return true; }
-  bool binary(typename Json::binary_t& /*bytes*/) override { return true; }
-  bool start_object(std::size_t /*members*/) override { return true; }
-  bool key(typename Json::string_t& /*text*/) override { return true; }
-  bool end_object() override { return true; }
-  bool start_array(std::size_t /*elements*/) override { return true; }
-  bool end_array() override { return true; }
+  bool string(typename Json::string_t& /*text*/) override { return look_(Event::value, false); }
+  bool binary(typename Json::binary_t& /*bytes*/) override { return look_(Event::value, false); }
+  bool start_object(std::size_t /*members*/) override { return look_(Event::object_start, false); }
+  bool key(typename Json::string_t& /*text*/) override { return look_(Event::key, false); }
+  bool end_object() override { return look_(Event::object_end, false); }
+  bool start_array(std::size_t /*elements*/) override { return look_(Event::array_start, false); }
+  bool end_array() override { return look_(Event::array_end, false); }
   bool parse_error(std::size_t position, const std::string& token,
                    const typename Json::exception& error) override {
-    if (dynamic_cast<const typename Json::out_of_range*>(&error) != nullptr) {
-      byte_ = position - token.size() + 1;
-      what_ = token + " is a number that no double holds";
-    } else {
-      byte_ = position;
-      what_ = "is not JSON from here on";
-    }
+    const bool is_too_large = dynamic_cast<const typename Json::out_of_range*>(&error) != nullptr;
+    byte_ = is_too_large ? position - token.size() + 1 : position;
+    what_ = is_too_large ? token + " is a number that no double holds" : "is not JSON from here on";
     return false;
   }
-  std::string found_in(std::string_view text) const { return at_byte(text, byte_, what_); }
+  /// Where and why the library has stopped.
+  std::string defect_in(std::string_view text) const {
+    return json_detail::at_byte(text, byte_, what_);
+  }
 
  private:
+  Look look_;
   std::size_t byte_ = 1;
   std::string what_ = "is not JSON";
 };
-
-/// Reads text as long as it is an object of numbers.
-template <class Json>
-class NumbersFinder final : public Json::json_sax_t {
- public:
-  bool null() override { return false; }
-  bool boolean(bool /*value*/) override { return false; }
-  bool number_integer(typename Json::number_integer_t /*number*/) override { return counted(); }
-  bool number_unsigned(typename Json::number_unsigned_t /*number*/) override { return counted(); }
-  bool number_float(typename Json::number_float_t /*number*/,
-                    const typename Json::string_t& /*text*/) override {
-    return counted();
-  }
-  bool string(typename Json::string_t& /*text*/) override { return false; }
-  bool binary(typename Json::binary_t& /*bytes*/) override { return false; }
-  bool start_object(std::size_t /*members*/) override { return !std::exchange(is_inside_, true); }
-  bool key(typename Json::string_t& /*text*/) override { return true; }
-  bool end_object() override { return true; }
-  bool start_array(std::size_t /*elements*/) override { return false; }
-  bool end_array() override { return false; }
-  bool parse_error(std::size_t /*position*/, const std::string& /*token*/,
-                   const typename Json::exception& /*error*/) override {
-    return false;
-  }
-  bool found() const noexcept { return has_number_; }
-
- private:
-  bool counted() {
-    has_number_ = true;
-    return is_inside_;
-  }
-
-  bool is_inside_ = false;
-  bool has_number_ = false;
-};
-
-}  // namespace json_detail
 
 /// Whether a text is one JSON object whose members are all numbers, and has one at least. Reading
 /// stops at the first that is none; nothing is kept.
 template <class Json>
 bool is_json_of_numbers(std::string_view text) {
-  json_detail::NumbersFinder<Json> finder;
-  return Json::sax_parse(text, &finder) && finder.found();
+  using Event = typename Json::parse_event_t;
+  bool is_inside = false;
+  bool has_number = false;
+  JsonEvents<Json> events([&](Event event, bool is_number) {
+    has_number = has_number || is_number;
+    return event == Event::object_start
+               ? !std::exchange(is_inside, true)
+               : event == Event::key || event == Event::object_end || (is_number && is_inside);
+  });
+  return Json::sax_parse(text, &events) && has_number;
 }
 
 /// The value that `text` holds; "discarded" when it is no JSON, is nested too deep (see
@@ -145,9 +130,9 @@ std::string json_defect(std::string_view text) {
   if (is_json_too_deep(text)) {
     return "is nested too deep (" + std::to_string(most_json_depth) + " levels are read)";
   }
-  json_detail::PlaceFinder<Json> finder;
-  Json::sax_parse(text, &finder);
-  return finder.found_in(text);
+  JsonEvents<Json> events([](auto /*event*/, bool /*is_number*/) { return true; });
+  Json::sax_parse(text, &events);
+  return events.defect_in(text);
 }
 
 /// The value that a file holds.
