@@ -14,18 +14,6 @@
 namespace fourfold::data::detail {
 namespace {
 
-struct Free {
-  void operator()(pcre2_code* code) const noexcept { pcre2_code_free(code); }
-  void operator()(pcre2_match_data* data) const noexcept { pcre2_match_data_free(data); }
-  void operator()(pcre2_compile_context* context) const noexcept {
-    pcre2_compile_context_free(context);
-  }
-  void operator()(pcre2_match_context* context) const noexcept {
-    pcre2_match_context_free(context);
-  }
-  void operator()(pcre2_jit_stack* stack) const noexcept { pcre2_jit_stack_free(stack); }
-};
-
 constexpr std::size_t first_stack_bytes = 32 << 10;
 constexpr std::size_t largest_stack_bytes = 64 << 20;
 
@@ -38,23 +26,24 @@ std::string reason_of(int code) {
 }  // namespace
 
 struct SplitExpression::Compiled {
-  std::unique_ptr<pcre2_code, Free> code;
-  std::unique_ptr<pcre2_match_data, Free> match;
-  std::unique_ptr<pcre2_match_context, Free> context;
-  std::unique_ptr<pcre2_jit_stack, Free> stack;
+  std::shared_ptr<pcre2_code> code;
+  std::shared_ptr<pcre2_match_data> match;
+  std::shared_ptr<pcre2_match_context> context;
+  std::shared_ptr<pcre2_jit_stack> stack;
   std::string pattern;
   std::string source;
   bool is_plain = false;  ///< text that is found as it is, and not empty
 };
 
 SplitExpression::SplitExpression(const Pattern& pattern, std::string_view source)
-    : compiled_(std::make_unique<Compiled>()) {
+    : compiled_(std::make_shared<Compiled>()) {
   compiled_->pattern = pattern.text;
   compiled_->source = source;
   compiled_->is_plain = !pattern.is_expression && !pattern.text.empty();
   const std::string translated =
       pattern.is_expression ? to_pcre2(pattern.text, source) : pattern.text;
-  const std::unique_ptr<pcre2_compile_context, Free> context(pcre2_compile_context_create(nullptr));
+  const std::shared_ptr<pcre2_compile_context> context(pcre2_compile_context_create(nullptr),
+                                                       pcre2_compile_context_free);
   pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
   // PCRE2 looks for what begins with .* at the beginnings of lines alone, also for (?:.*?)++a,
   // which then finds less (10.42).
@@ -63,7 +52,8 @@ SplitExpression::SplitExpression(const Pattern& pattern, std::string_view source
   int error = 0;
   std::size_t offset = 0;
   compiled_->code.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()),
-                                      translated.size(), options, &error, &offset, context.get()));
+                                      translated.size(), options, &error, &offset, context.get()),
+                        pcre2_code_free);
   if (!compiled_->code) {
     throw UserError(
         ExitCode::config,
@@ -73,15 +63,13 @@ SplitExpression::SplitExpression(const Pattern& pattern, std::string_view source
   }
   // Where just-in-time compilation is not to be had, pcre2_match interprets: slower, same matches.
   pcre2_jit_compile(compiled_->code.get(), PCRE2_JIT_COMPLETE);
-  compiled_->match.reset(pcre2_match_data_create_from_pattern(compiled_->code.get(), nullptr));
-  compiled_->context.reset(pcre2_match_context_create(nullptr));
-  compiled_->stack.reset(pcre2_jit_stack_create(first_stack_bytes, largest_stack_bytes, nullptr));
+  compiled_->match.reset(pcre2_match_data_create_from_pattern(compiled_->code.get(), nullptr),
+                         pcre2_match_data_free);
+  compiled_->context.reset(pcre2_match_context_create(nullptr), pcre2_match_context_free);
+  compiled_->stack.reset(pcre2_jit_stack_create(first_stack_bytes, largest_stack_bytes, nullptr),
+                         pcre2_jit_stack_free);
   pcre2_jit_stack_assign(compiled_->context.get(), nullptr, compiled_->stack.get());
 }
-
-SplitExpression::SplitExpression(SplitExpression&&) noexcept = default;
-SplitExpression& SplitExpression::operator=(SplitExpression&&) noexcept = default;
-SplitExpression::~SplitExpression() = default;
 
 void SplitExpression::refuse_empty_matches(std::string_view user) const {
   std::uint32_t matches_nothing = 0;

@@ -41,15 +41,12 @@ std::string to_pcre2(std::string_view expression, std::string_view source);
 extern const std::string whitespace_expression;
 
 /// A compiled splitting expression (PCRE2, just-in-time compiled where the platform can).
-/// Move-only; one thread.
+/// Copies share it; one thread.
 class SplitExpression {
  public:
   /// @param source  the file it comes from, for messages
   /// @throws UserError (config) when it cannot be compiled, or is outside what to_pcre2 knows
   SplitExpression(const Pattern& pattern, std::string_view source);
-  SplitExpression(SplitExpression&&) noexcept;
-  SplitExpression& operator=(SplitExpression&&) noexcept;
-  ~SplitExpression();
 
   struct Match {
     std::size_t begin;
@@ -92,7 +89,7 @@ class SplitExpression {
 
  private:
   struct Compiled;
-  std::unique_ptr<Compiled> compiled_;
+  std::shared_ptr<Compiled> compiled_;
 };
 
 }  // namespace fourfold::data::detail
