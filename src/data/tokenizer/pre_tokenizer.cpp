@@ -9,52 +9,20 @@ namespace {
 
 using Behavior = SplitStep::Behavior;
 
-/// Puts together what belongs together, of spans that come in order and leave nothing out.
-class Merger {
- public:
-  Merger(Behavior behavior, const std::function<void(std::size_t, std::size_t)>& emit)
-      : behavior_(behavior), emit_(emit) {}
-
-  /// An empty match counts: it parts what stands around it.
-  void add(std::size_t begin, std::size_t end, bool is_match) {
-    const bool joins = has_held_ && joins_held(is_match);
-    if (!joins) {
-      finish();
-    }
-    held_begin_ = joins ? held_begin_ : begin;
-    held_end_ = end;
-    has_held_ = true;
-    // With MergedWithNext, what a match was joined to is closed.
-    previous_match_ = is_match;
+/// Whether a span goes on with the one before it; each is a match or stands between two. With
+/// MergedWithNext, what a match was joined to is closed.
+bool are_joined(Behavior behavior, bool was_match, bool is_match) {
+  switch (behavior) {
+    case Behavior::contiguous:
+      return is_match == was_match;
+    case Behavior::merged_with_previous:
+      return is_match && !was_match;
+    case Behavior::merged_with_next:
+      return !is_match && was_match;
+    default:
+      return false;
   }
-
-  void finish() {
-    if (has_held_ && held_begin_ < held_end_) {
-      emit_(held_begin_, held_end_);
-    }
-  }
-
- private:
-  bool joins_held(bool is_match) const {
-    switch (behavior_) {
-      case Behavior::contiguous:
-        return is_match == previous_match_;
-      case Behavior::merged_with_previous:
-        return is_match && !previous_match_;
-      case Behavior::merged_with_next:
-        return !is_match && previous_match_;
-      default:
-        return false;
-    }
-  }
-
-  Behavior behavior_;
-  const std::function<void(std::size_t, std::size_t)>& emit_;
-  std::size_t held_begin_ = 0;
-  std::size_t held_end_ = 0;
-  bool has_held_ = false;
-  bool previous_match_ = false;
-};
+}
 
 }  // namespace
 
@@ -112,24 +80,34 @@ void PreTokenizer::split_at_matches(std::size_t number, Piece piece, const Word&
 
 void PreTokenizer::split_merged(std::size_t number, Piece piece, const Word& word) {
   const SplitStep& step = steps_[number];
-  const std::function<void(std::size_t, std::size_t)> emit = [&](std::size_t begin,
-                                                                 std::size_t end) {
-    split(number + 1, piece.part(begin, end - begin), word);
-  };
-  Merger merger(step.behavior, emit);
-  const auto add_between = [&](std::size_t begin, std::size_t end) {
+  std::size_t begin = 0;          // of what is put together
+  std::optional<bool> was_match;  // the span before
+  const auto emit_until = [&](std::size_t end) {
     if (begin < end) {
-      merger.add(begin, end, step.inverted);
+      split(number + 1, piece.part(begin, end - begin), word);
     }
+    begin = end;
+  };
+  // An empty match counts: it parts what stands around it.
+  const auto add = [&](std::size_t at, bool is_match) {
+    if (was_match && !are_joined(step.behavior, *was_match, is_match)) {
+      emit_until(at);
+    }
+    was_match = is_match;
   };
   std::size_t done = 0;
+  const auto add_between = [&](std::size_t end) {
+    if (done < end) {
+      add(done, step.inverted);
+    }
+  };
   patterns_[number]->for_each_match(piece.text, [&](SplitExpression::Match match) {
-    add_between(done, match.begin);
-    merger.add(match.begin, match.end, !step.inverted);
+    add_between(match.begin);
+    add(match.begin, !step.inverted);
     done = match.end;
   });
-  add_between(done, piece.text.size());
-  merger.finish();
+  add_between(piece.text.size());
+  emit_until(piece.text.size());
 }
 
 void PreTokenizer::split_at_marks(std::size_t number, Piece piece, const Word& word) {
