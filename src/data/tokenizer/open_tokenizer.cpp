@@ -21,33 +21,27 @@ bool is_file(const fs::path& path) {
   return fs::is_regular_file(path, ignored);
 }
 
-/// A tokenizer, and what who works with it should be told.
-struct Opened {
-  std::unique_ptr<Tokenizer> tokenizer;
-  std::vector<std::string> warnings;
-};
-
-Opened open_file(const fs::path& file) {
-  Opened opened;
+/// @param warnings  what who works with it should be told is added
+std::unique_ptr<Tokenizer> open_file(const fs::path& file, std::vector<std::string>& warnings) {
   TokenizerFiles files = read_tokenizer_files(file);
   if (files.kind == TokenizerKind::vocab_and_merges) {
     detail::refuse_other_claims_beside(files);
   }
-  opened.tokenizer = files.kind == TokenizerKind::sentencepiece
-                         ? detail::make_sentencepiece(std::move(files))
-                         : detail::make_bpe(std::move(files), opened.warnings);
-  if (opened.tokenizer->files().kind == TokenizerKind::tokenizer_json) {
+  auto tokenizer = files.kind == TokenizerKind::sentencepiece
+                       ? detail::make_sentencepiece(std::move(files))
+                       : detail::make_bpe(std::move(files), warnings);
+  if (tokenizer->files().kind == TokenizerKind::tokenizer_json) {
     std::string told =
-        detail::told_of_tokens_beside(opened.tokenizer->files(), [&](const std::string& text) {
+        detail::told_of_tokens_beside(tokenizer->files(), [&](const std::string& text) {
           std::vector<std::int32_t> tokens;
-          opened.tokenizer->encode(text, tokens);
+          tokenizer->encode(text, tokens);
           return tokens.size() == 1;
         });
     if (!told.empty()) {
-      opened.warnings.push_back(std::move(told));
+      warnings.push_back(std::move(told));
     }
   }
-  return opened;
+  return tokenizer;
 }
 
 bool is_there(const fs::path& path) {
@@ -77,17 +71,20 @@ std::vector<fs::path> candidates_in(const fs::path& folder) {
 }
 
 /// The first tokenizer of a folder that can be used; none when there is none to try.
-Opened open_first_in(const fs::path& folder) {
+/// @param warnings  those of this one take their place
+std::unique_ptr<Tokenizer> open_first_in(const fs::path& folder,
+                                         std::vector<std::string>& warnings) {
   std::optional<UserError> first_error;
   for (const fs::path& file : candidates_in(folder)) {
     try {
-      Opened opened = open_file(file);
+      warnings.clear();
+      auto tokenizer = open_file(file, warnings);
       if (first_error) {
-        opened.warnings.push_back(
+        warnings.push_back(
             format_message("{} is used as the tokenizer, since another cannot be: {}",
                            printable(file.string()), first_error->what()));
       }
-      return opened;
+      return tokenizer;
     } catch (const UserError& error) {
       if (!first_error) {
         first_error = error;
@@ -97,21 +94,21 @@ Opened open_first_in(const fs::path& folder) {
   if (first_error) {
     throw *first_error;
   }
-  return {};
+  return nullptr;
 }
 
-Opened open_named(const std::string& named) {
+std::unique_ptr<Tokenizer> open_named(const std::string& named,
+                                      std::vector<std::string>& warnings) {
   if (named == "byte") {
-    return {make_byte_tokenizer(), {}};
+    return make_byte_tokenizer();
   }
   if (is_file(named)) {
-    return open_file(named);
+    return open_file(named, warnings);
   }
   std::error_code ignored;
   if (fs::is_directory(named, ignored)) {
-    Opened opened = open_first_in(named);
-    if (opened.tokenizer) {
-      return opened;
+    if (auto tokenizer = open_first_in(named, warnings)) {
+      return tokenizer;
     }
     throw UserError(
         ExitCode::config,
@@ -125,26 +122,30 @@ Opened open_named(const std::string& named) {
                                  named));
 }
 
-std::unique_ptr<Tokenizer> told(Opened opened) {
-  for (const std::string& warning : opened.warnings) {
+template <class Open>
+std::unique_ptr<Tokenizer> with_warnings_told(const Open& open) {
+  std::vector<std::string> warnings;
+  auto tokenizer = open(warnings);
+  for (const std::string& warning : warnings) {
     log::warning(warning);
   }
-  return std::move(opened.tokenizer);
+  return tokenizer;
 }
 
 }  // namespace
 
 std::unique_ptr<Tokenizer> open_tokenizer(const std::string& named) {
-  return told(open_named(named));
+  return with_warnings_told([&](auto& warnings) { return open_named(named, warnings); });
 }
 
 std::unique_ptr<Tokenizer> open_tokenizer_in(const fs::path& folder) {
-  return told(open_first_in(folder));
+  return with_warnings_told([&](auto& warnings) { return open_first_in(folder, warnings); });
 }
 
 std::string tokenizer_identity(const std::string& named) {
+  std::vector<std::string> untold;
   return named != "byte" && is_file(named) ? read_tokenizer_files(named).identity()
-                                           : open_named(named).tokenizer->identity();
+                                           : open_named(named, untold)->identity();
 }
 
 }  // namespace fourfold::data
