@@ -8,14 +8,14 @@ namespace fourfold::sample_program {
 
 Continuation::Continuation(const data::Tokenizer& tokenizer, std::span<const std::int32_t> prompt)
     : decoder_(tokenizer.stream_decoder()) {
-  const auto whole = tokenizer.stream_decoder();
+  data::StreamDecoder whole = tokenizer.stream_decoder();
   std::size_t given = 0;
   std::string all;
   for (const std::int32_t token : prompt) {
-    given += decoder_->next(token).size();
-    all += whole->next(token);
+    given += decoder_.next(token).size();
+    all += whole.next(token);
   }
-  all += whole->finish();
+  all += whole.finish();
   held_back_ = all.substr(std::min(given, all.size()));
 }
 

@@ -5,7 +5,6 @@
 #include <fourfold/data/tokenizer.hpp>
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 
@@ -18,14 +17,14 @@ class Continuation {
  public:
   Continuation(const data::Tokenizer& tokenizer, std::span<const std::int32_t> prompt);
   /// What the next token adds that can be shown by now.
-  std::string next(std::int32_t token) { return without_prompt(decoder_->next(token)); }
+  std::string next(std::int32_t token) { return without_prompt(decoder_.next(token)); }
   /// What was held back to the end.
-  std::string finish() { return without_prompt(decoder_->finish()); }
+  std::string finish() { return without_prompt(decoder_.finish()); }
 
  private:
   std::string without_prompt(std::string text);
 
-  std::unique_ptr<data::StreamDecoder> decoder_;
+  data::StreamDecoder decoder_;
   std::string held_back_;  ///< of the prompt's end
 };
 

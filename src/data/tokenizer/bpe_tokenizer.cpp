@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -86,34 +87,6 @@ std::string describe(const BpeDescription& description, std::int32_t tokens,
 /// What each token prints before it is decoded, by number. A number may be that of no token.
 using Spelled = std::unordered_map<std::int32_t, std::string>;
 
-class BpeDecoder final : public StreamDecoder {
- public:
-  BpeDecoder(const BpeDescription& description, const Spelled& spelled, std::int32_t vocab_size)
-      : spelled_(spelled),
-        vocab_size_(vocab_size),
-        file_(description.file.string()),
-        decoder_(description.decoding, file_) {}
-
- private:
-  void take(std::int32_t token, std::string& bytes) override {
-    if (token < 0 || token >= vocab_size_) {
-      throw UserError(ExitCode::data_corrupt,
-                      format_message("token {} is outside the vocabulary [0, {}) of {}; the "
-                                     "tokens were made with another tokenizer",
-                                     token, vocab_size_, file_));
-    }
-    if (const auto found = spelled_.find(token); found != spelled_.end()) {
-      decoder_.take(found->second, bytes);
-    }
-  }
-  void end(std::string& bytes) override { decoder_.finish(bytes); }
-
-  const Spelled& spelled_;
-  std::int32_t vocab_size_;
-  std::string file_;
-  TokenDecoder decoder_;
-};
-
 /// Text goes through six sieves: runs of bytes that are not UTF-8, added tokens that are looked for
 /// in the text as it is, the normalizer, added tokens that are looked for in normal text, the steps
 /// of pre-tokenisation, and what is left of it are words for the BPE.
@@ -134,8 +107,7 @@ class BpeTokenizer final : public Tokenizer {
         text_(describe(description_, vocab_size_, model_.unknown_bytes())) {
     warn_of_other_numbers(description_, added_tokens_, warnings);
     warn_of_equal_forms(description_, spelled_added(true), warnings);
-    TokenDecoder(description_.decoding,
-                 description_.file.string());  // refuses what it must
+    std::ignore = token_decoder(description_);  // refuses what it must
     description_.vocab = {};
     description_.merges = {};
   }
@@ -157,8 +129,18 @@ class BpeTokenizer final : public Tokenizer {
     }
   }
 
-  std::unique_ptr<StreamDecoder> stream_decoder() const override {
-    return std::make_unique<BpeDecoder>(description_, spelled_, vocab_size_);
+  StreamDecoder stream_decoder() const override {
+    return StreamDecoder([this, take = token_decoder(description_)](
+                             std::optional<std::int32_t> token, std::string& bytes) {
+      if (!token) {
+        take(std::nullopt, bytes);
+        return;
+      }
+      require_token(*token, *this);
+      if (const auto found = spelled_.find(*token); found != spelled_.end()) {
+        take(found->second, bytes);
+      }
+    });
   }
 
   std::int64_t lost_places(std::span<const std::int32_t> ids) const override {

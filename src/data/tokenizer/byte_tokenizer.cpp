@@ -9,20 +9,17 @@ namespace {
 
 constexpr std::int32_t end_of_text_id = 256;
 
-class ByteDecoder final : public StreamDecoder {
-  void take(std::int32_t token, std::string& bytes) override {
-    if (token < 0 || token > end_of_text_id) {
-      throw UserError(ExitCode::data_corrupt,
-                      format_message("token {} is outside the byte vocabulary [0, {}); the "
-                                     "tokens were made with another tokenizer",
-                                     token, end_of_text_id + 1));
-    }
-    if (token != end_of_text_id) {
-      bytes.push_back(static_cast<char>(token));
-    }
+void decode_byte(std::optional<std::int32_t> token, std::string& bytes) {
+  if (token && (*token < 0 || *token > end_of_text_id)) {
+    throw UserError(ExitCode::data_corrupt,
+                    format_message("token {} is outside the byte vocabulary [0, {}); the "
+                                   "tokens were made with another tokenizer",
+                                   *token, end_of_text_id + 1));
   }
-  void end(std::string& /*bytes*/) override {}
-};
+  if (token && token != end_of_text_id) {
+    bytes.push_back(static_cast<char>(*token));
+  }
+}
 
 class ByteTokenizer final : public Tokenizer {
  public:
@@ -35,9 +32,7 @@ class ByteTokenizer final : public Tokenizer {
     }
   }
 
-  std::unique_ptr<StreamDecoder> stream_decoder() const override {
-    return std::make_unique<ByteDecoder>();
-  }
+  StreamDecoder stream_decoder() const override { return StreamDecoder(decode_byte); }
 
   std::int32_t vocab_size() const noexcept override { return end_of_text_id + 1; }
   std::optional<std::int32_t> end_of_text() const noexcept override { return end_of_text_id; }

@@ -14,18 +14,15 @@ namespace fourfold::data::detail {
 /// Of a text that is one token as it stands: its number.
 using TokenOf = std::function<std::optional<std::int64_t>(const std::string& text)>;
 
-/// What a file makes of texts that is read alone.
-struct ReadAlone {
-  TokenOf token_of;
-  std::optional<std::int64_t> end_of_text;
-  bool adds_prefix_space = false;  ///< before a text's first word
-};
-
 /// A vocab.json is read as GPT-2's, a SentencePiece model as it is; the files beside it in a folder
 /// of transformers may say that it is another class's, or that tokens were added: its tokens would
 /// be others than those.
+/// @param token_of, end_of_text, adds_prefix_space  what the file makes of texts that is read
+/// alone;
+///   a prefix space stands before a text's first word
 /// @throws UserError (config) naming both files
-void refuse_other_claims_beside(const TokenizerFiles& files, const ReadAlone& alone);
+void refuse_other_claims_beside(const TokenizerFiles& files, const TokenOf& token_of,
+                                std::optional<std::int64_t> end_of_text, bool adds_prefix_space);
 
 /// The same of a vocab.json, whose own entries are its tokens.
 void refuse_other_claims_beside(const TokenizerFiles& vocabulary);

@@ -182,25 +182,26 @@ void refuse_other_end(const TokenizerFiles& files, const Claims& claims, const T
 
 }  // namespace
 
-void refuse_other_claims_beside(const TokenizerFiles& files, const ReadAlone& alone) {
+void refuse_other_claims_beside(const TokenizerFiles& files, const TokenOf& token_of,
+                                std::optional<std::int64_t> end_of_text, bool adds_prefix_space) {
   const Claims claims(files);
   refuse_other_class(files, claims);
   const json name = claims.config.value("tokenizer_class", json());
   if (name.is_string() && name.get_ref<const std::string&>().starts_with("Gemma") &&
-      alone.adds_prefix_space) {
+      adds_prefix_space) {
     refuse(files, claims.config_file, "a class of Gemma, which puts no blank before a first word");
   }
   const json prefix = claims.config.value("add_prefix_space", json());
-  if (prefix.is_boolean() && prefix.get<bool>() != alone.adds_prefix_space) {
+  if (prefix.is_boolean() && prefix.get<bool>() != adds_prefix_space) {
     refuse(files, claims.config_file,
            format_message("add_prefix_space {}, which makes other tokens of the first word",
                           prefix.get<bool>()));
   }
   claims.for_each_token(
       [&](const fs::path& by, const std::string& text, std::optional<std::int64_t> number) {
-        refuse_other_token(files, by, alone.token_of, text, number);
+        refuse_other_token(files, by, token_of, text, number);
       });
-  refuse_other_end(files, claims, alone.token_of, alone.end_of_text);
+  refuse_other_end(files, claims, token_of, end_of_text);
 }
 
 std::string told_of_tokens_beside(const TokenizerFiles& files,
@@ -230,7 +231,7 @@ std::string told_of_tokens_beside(const TokenizerFiles& files,
 
 void refuse_other_claims_beside(const TokenizerFiles& vocabulary) {
   std::optional<std::int64_t> end;  // looked up where somebody asks
-  const auto token_of = [&](const std::string& text) -> std::optional<std::int64_t> {
+  const TokenOf token_of = [&](const std::string& text) -> std::optional<std::int64_t> {
     if (text != gpt2_end_of_text) {
       return std::nullopt;  // an entry of the vocabulary alone is not cut out of a text as a whole
     }
@@ -241,10 +242,7 @@ void refuse_other_claims_beside(const TokenizerFiles& vocabulary) {
     }
     return *end < 0 ? std::nullopt : end;
   };
-  const TokenOf of = token_of;
-  refuse_other_claims_beside(vocabulary, {.token_of = of,
-                                          .end_of_text = of(std::string(gpt2_end_of_text)),
-                                          .adds_prefix_space = false});
+  refuse_other_claims_beside(vocabulary, token_of, token_of(std::string(gpt2_end_of_text)), false);
 }
 
 }  // namespace fourfold::data::detail

@@ -15,59 +15,6 @@
 namespace fourfold::data::detail {
 namespace {
 
-/// The library decodes a text as a whole; what it prints for a token depends on where the text
-/// begins and on bytes beside it. So the new tokens are decoded after one that has printed
-/// something, and what that one prints is taken off.
-class SentencePieceDecoder final : public StreamDecoder {
- public:
-  SentencePieceDecoder(const sentencepiece::SentencePieceProcessor& processor, std::string model)
-      : processor_(processor), model_(std::move(model)) {}
-
- private:
-  void take(std::int32_t token, std::string& bytes) override {
-    if (token < 0 || token >= processor_.GetPieceSize()) {
-      throw UserError(ExitCode::data_corrupt,
-                      format_message("token {} is outside the vocabulary [0, {}) of {}; the "
-                                     "tokens were made with another tokenizer",
-                                     token, processor_.GetPieceSize(), model_));
-    }
-    window_.push_back(token);
-    // A row of bytes is decoded when it is complete: as characters, or each as U+FFFD.
-    if (!processor_.IsByte(token)) {
-      flush(bytes);
-    }
-  }
-  void end(std::string& bytes) override { flush(bytes); }
-
-  void flush(std::string& bytes) {
-    const std::string text = text_of(window_);
-    bytes += text.substr(std::min(printed_.size(), text.size()));
-    const std::string alone =
-        window_.empty() || processor_.IsByte(window_.back()) ? "" : text_of({window_.back()});
-    if (!alone.empty()) {
-      window_ = {window_.back()};
-      printed_ = alone;
-    } else {
-      printed_ = text;
-    }
-  }
-
-  std::string text_of(const std::vector<int>& tokens) const {
-    std::string text;
-    const auto status = processor_.Decode(tokens, &text);
-    if (!status.ok()) {
-      throw SystemError(ExitCode::data_corrupt,
-                        format_message("{}: decoding failed ({})", model_, status.ToString()));
-    }
-    return text;
-  }
-
-  const sentencepiece::SentencePieceProcessor& processor_;
-  std::string model_;
-  std::vector<int> window_;  ///< tokens from one that printed something on
-  std::string printed_;      ///< their text, as far as it has been given out
-};
-
 class SentencePieceTokenizer final : public Tokenizer {
  public:
   explicit SentencePieceTokenizer(TokenizerFiles from) : Tokenizer(std::move(from)) {
@@ -79,14 +26,11 @@ class SentencePieceTokenizer final : public Tokenizer {
           format_message("{}: is not a SentencePiece model ({}); fetch or train it again", model(),
                          status.ToString()));
     }
-    refuse_other_claims_beside(
-        files(), {.token_of = [&](const std::string& text) -> std::optional<std::int64_t> {
-                    const int id = processor_.PieceToId(text);
-                    return processor_.IdToPiece(id) == text ? std::optional<std::int64_t>(id)
-                                                            : std::nullopt;
-                  },
-                  .end_of_text = end_of_text(),
-                  .adds_prefix_space = adds_prefix_space()});
+    const auto token_of = [&](const std::string& text) -> std::optional<std::int64_t> {
+      const int id = processor_.PieceToId(text);
+      return processor_.IdToPiece(id) == text ? std::optional<std::int64_t>(id) : std::nullopt;
+    };
+    refuse_other_claims_beside(files(), token_of, end_of_text(), adds_prefix_space());
   }
 
   void encode(std::string_view text, std::vector<std::int32_t>& ids) override {
@@ -99,8 +43,29 @@ class SentencePieceTokenizer final : public Tokenizer {
     ids.insert(ids.end(), pieces.begin(), pieces.end());
   }
 
-  std::unique_ptr<StreamDecoder> stream_decoder() const override {
-    return std::make_unique<SentencePieceDecoder>(processor_, model());
+  /// The library decodes a text as a whole; what it prints for a token depends on where the text
+  /// begins and on bytes beside it. So the new tokens are decoded after one that has printed
+  /// something, and what that one prints is taken off.
+  StreamDecoder stream_decoder() const override {
+    return StreamDecoder([this, window = std::vector<int>(), printed = std::string()](
+                             std::optional<std::int32_t> token, std::string& bytes) mutable {
+      if (token) {
+        require_token(*token, *this);
+        window.push_back(*token);
+      }
+      const bool ends_with_byte = !window.empty() && processor_.IsByte(window.back());
+      if (token && ends_with_byte) {
+        return;  // a row of them is decoded when it is complete: as characters, or each as U+FFFD
+      }
+      const std::string text = text_of(window);
+      bytes += text.substr(std::min(printed.size(), text.size()));
+      printed = window.empty() || ends_with_byte ? "" : text_of({window.back()});
+      if (printed.empty()) {
+        printed = text;
+      } else {
+        window = {window.back()};
+      }
+    });
   }
 
   std::int64_t lost_places(std::span<const std::int32_t> ids) const override {
@@ -118,6 +83,16 @@ class SentencePieceTokenizer final : public Tokenizer {
 
  private:
   std::string model() const { return files().main.path.string(); }
+
+  std::string text_of(const std::vector<int>& tokens) const {
+    std::string text;
+    const auto status = processor_.Decode(tokens, &text);
+    if (!status.ok()) {
+      throw SystemError(ExitCode::data_corrupt,
+                        format_message("{}: decoding failed ({})", model(), status.ToString()));
+    }
+    return text;
+  }
 
   /// Before the first word; a SentencePiece model writes a blank as U+2581.
   bool adds_prefix_space() const {

@@ -1,8 +1,10 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "tokenizer/tokenizer_kinds.hpp"
 #include "unicode/unicode_text.hpp"
 
-#include <fourfold/data/tokenizer.hpp>
+#include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 
 #include <algorithm>
 #include <array>
@@ -12,7 +14,7 @@ namespace fourfold::data {
 
 std::string StreamDecoder::next(std::int32_t token) {
   std::string text = std::exchange(held_, {});
-  take(token, text);
+  take_(token, text);
   const std::size_t whole = text.size() - detail::begun_utf8_suffix(text);
   held_ = text.substr(whole);
   text.resize(whole);
@@ -21,17 +23,27 @@ std::string StreamDecoder::next(std::int32_t token) {
 
 std::string StreamDecoder::finish() {
   std::string text = std::exchange(held_, {});
-  end(text);
+  take_(std::nullopt, text);
   return text;
 }
 
 std::string Tokenizer::decode(std::span<const std::int32_t> ids) const {
-  const std::unique_ptr<StreamDecoder> decoder = stream_decoder();
+  StreamDecoder decoder = stream_decoder();
   std::string text;
   for (const std::int32_t id : ids) {
-    text += decoder->next(id);
+    text += decoder.next(id);
   }
-  return text + decoder->finish();
+  return text + decoder.finish();
+}
+
+void detail::require_token(std::int32_t token, const Tokenizer& tokenizer) {
+  if (token < 0 || token >= tokenizer.vocab_size()) {
+    throw UserError(
+        ExitCode::data_corrupt,
+        format_message("token {} is outside the vocabulary [0, {}) of {}; the tokens "
+                       "were made with another tokenizer",
+                       token, tokenizer.vocab_size(), tokenizer.files().main.path.string()));
+  }
 }
 
 namespace {

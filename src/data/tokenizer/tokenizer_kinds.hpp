@@ -4,6 +4,7 @@
 
 #include <fourfold/data/tokenizer.hpp>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,5 +29,9 @@ std::unique_ptr<Tokenizer> make_sentencepiece(TokenizerFiles files);
 /// @throws UserError: config naming the component when it is not supported; data_corrupt when
 ///   malformed
 std::unique_ptr<Tokenizer> make_bpe(TokenizerFiles files, std::vector<std::string>& warnings);
+
+/// Of a tokenizer that is made of files.
+/// @throws UserError (data_corrupt) when the token lies outside its vocabulary
+void require_token(std::int32_t token, const Tokenizer& tokenizer);
 
 }  // namespace fourfold::data::detail

@@ -32,12 +32,12 @@ Ids encode(Tokenizer& tokenizer, std::string_view text) {
 }
 
 std::vector<std::string> pieces(const Tokenizer& tokenizer, const Ids& ids) {
-  const auto decoder = tokenizer.stream_decoder();
+  auto decoder = tokenizer.stream_decoder();
   std::vector<std::string> texts;
   for (const std::int32_t id : ids) {
-    texts.push_back(decoder->next(id));
+    texts.push_back(decoder.next(id));
   }
-  texts.push_back(decoder->finish());
+  texts.push_back(decoder.finish());
   return texts;
 }
 
@@ -97,13 +97,13 @@ TEST_CASE("what follows a prompt is not printed like the beginning of a text", "
     const Ids prompt = encode(*tokenizer, "In the");
     Ids all = encode(*tokenizer, "In the beginning was");
     REQUIRE(std::equal(prompt.begin(), prompt.end(), all.begin()));
-    const auto decoder = tokenizer->stream_decoder();
+    auto decoder = tokenizer->stream_decoder();
     std::string continued;
     for (std::size_t i = 0; i < all.size(); ++i) {
-      const std::string next = decoder->next(all[i]);
+      const std::string next = decoder.next(all[i]);
       continued += i < prompt.size() ? "" : next;
     }
-    CHECK(continued + decoder->finish() == " beginning was");
+    CHECK(continued + decoder.finish() == " beginning was");
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -21,7 +22,9 @@ namespace fourfold::data {
 /// text.
 class StreamDecoder {
  public:
-  virtual ~StreamDecoder() = default;
+  /// Appends what one more token prints, or, without one, what is left at the end, as bytes.
+  using Take = std::function<void(std::optional<std::int32_t> token, std::string& bytes)>;
+  explicit StreamDecoder(Take take) : take_(std::move(take)) {}
 
   /// The text that is certain after one more token: whole characters, perhaps none.
   /// @throws UserError (data_corrupt) when the token lies outside the vocabulary
@@ -29,12 +32,8 @@ class StreamDecoder {
   /// What was held back: no further token comes. A character that is cut stays the bytes it is.
   std::string finish();
 
- protected:
-  /// Append what one more token prints, or what is left at the end, as bytes.
-  virtual void take(std::int32_t token, std::string& bytes) = 0;
-  virtual void end(std::string& bytes) = 0;
-
  private:
+  Take take_;
   std::string held_;  ///< the beginning of a character
 };
 
@@ -50,7 +49,7 @@ class Tokenizer {
   virtual void encode(std::string_view text, std::vector<std::int32_t>& ids) = 0;
 
   /// A decoder at the beginning of a text. The tokenizer must outlive it.
-  virtual std::unique_ptr<StreamDecoder> stream_decoder() const = 0;
+  virtual StreamDecoder stream_decoder() const = 0;
 
   /// The text of `ids`, all that a stream decoder gives for them; where it is cut inside a
   /// character the bytes are given as they are.
