@@ -13,25 +13,17 @@
 namespace fourfold::log {
 namespace {
 
-struct State {
-  std::mutex mutex;
-  Sink sink;
-};
-
-State& state() {
-  static State instance;
-  return instance;
-}
+std::mutex mutex;
+Sink the_sink;  // NOLINT(cert-err58-cpp): its constructor does not throw
 
 thread_local int this_rank = 0;
 thread_local int ranks = 1;
 
 void emit(Level level, std::string_view message) {
   const std::string line = printable_message(message);
-  State& shared = state();
-  const std::scoped_lock lock(shared.mutex);
-  if (shared.sink) {
-    shared.sink(level, line);
+  const std::scoped_lock lock(mutex);
+  if (the_sink) {
+    the_sink(level, line);
   } else if (level >= Level::warning) {
     write_stderr(line + "\n");
   }
@@ -62,9 +54,8 @@ void draw_stderr(std::string_view line) noexcept {
 }
 
 Sink set_sink(Sink sink) {
-  State& shared = state();
-  const std::scoped_lock lock(shared.mutex);
-  return std::exchange(shared.sink, std::move(sink));
+  const std::scoped_lock lock(mutex);
+  return std::exchange(the_sink, std::move(sink));
 }
 
 void set_thread_rank(int rank, int size) {

@@ -14,34 +14,26 @@ namespace {
 
 constexpr double between_looks_s = 0.5;
 
-/// What the thread has seen so far.
-struct Seen {
-  std::mutex mutex;
-  bool is_watched = false;
-  double least_s = 0;
-  double last_look_s = 0;
-  double total_s = 0;
+// What the thread has seen so far. Whoever reads or writes it holds the mutex.
+std::mutex mutex;
+bool is_watched = false;
+double shortest_s = 0;
+double last_look_s = 0;
+double seen_s = 0;
 
-  /// @pre the mutex is held
-  double since_last_look_s() const noexcept {
-    const double gap_s = steady_time_s() - last_look_s - between_looks_s;
-    return is_watched && gap_s >= least_s ? gap_s : 0;
-  }
-};
-
-Seen& seen() noexcept {
-  static Seen one;
-  return one;
+double since_last_look_s() noexcept {
+  const double gap_s = steady_time_s() - last_look_s - between_looks_s;
+  return is_watched && gap_s >= shortest_s ? gap_s : 0;
 }
 
 /// Notes for how long this thread itself was not let run.
 void look(const std::stop_token& end) {
   std::condition_variable_any wake;
-  std::unique_lock lock(seen().mutex);
+  std::unique_lock lock(mutex);
   while (!end.stop_requested()) {
     wake.wait_for(lock, end, std::chrono::duration<double>(between_looks_s), [] { return false; });
-    seen().total_s += seen().since_last_look_s();
-    seen().last_look_s = steady_time_s();
+    seen_s += since_last_look_s();
+    last_look_s = steady_time_s();
   }
 }
 
@@ -49,12 +41,12 @@ void look(const std::stop_token& end) {
 
 StandstillWatch::StandstillWatch(double least_s) {
   {
-    const std::scoped_lock lock(seen().mutex);
-    FOURFOLD_EXPECT(!seen().is_watched);
-    seen().is_watched = true;
-    seen().least_s = least_s;
-    seen().last_look_s = steady_time_s();
-    seen().total_s = 0;
+    const std::scoped_lock lock(mutex);
+    FOURFOLD_EXPECT(!is_watched);
+    is_watched = true;
+    shortest_s = least_s;
+    last_look_s = steady_time_s();
+    seen_s = 0;
   }
   looking_ = std::jthread(look);
 }
@@ -62,14 +54,14 @@ StandstillWatch::StandstillWatch(double least_s) {
 StandstillWatch::~StandstillWatch() {
   looking_.request_stop();
   looking_.join();
-  const std::scoped_lock lock(seen().mutex);
-  seen().is_watched = false;
-  seen().total_s = 0;
+  const std::scoped_lock lock(mutex);
+  is_watched = false;
+  seen_s = 0;
 }
 
 double StandstillWatch::total_s() noexcept {
-  const std::scoped_lock lock(seen().mutex);
-  return seen().total_s + seen().since_last_look_s();
+  const std::scoped_lock lock(mutex);
+  return seen_s + since_last_look_s();
 }
 
 }  // namespace fourfold
