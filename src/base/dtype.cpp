@@ -1,52 +1,36 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/dtype.hpp>
+#include <fourfold/base/enum_name.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
-#include <utility>
 
 namespace fourfold {
 namespace {
 
-struct Row {
-  DType dtype;
-  std::string_view name;
-  std::size_t bytes;
-};
-constexpr std::array<Row, 10> rows{{{DType::f32, "f32", 4},
-                                    {DType::bf16, "bf16", 2},
-                                    {DType::f16, "f16", 2},
-                                    {DType::f64, "f64", 8},
-                                    {DType::i32, "i32", 4},
-                                    {DType::i64, "i64", 8},
-                                    {DType::u8, "u8", 1},
-                                    {DType::u16, "u16", 2},
-                                    {DType::u32, "u32", 4},
-                                    {DType::u64, "u64", 8}}};
-
-constexpr const Row& row(DType dtype) {
-  return rows[static_cast<std::size_t>(dtype)];
-}
+// Of all types, in their order.
+constexpr std::array<std::string_view, 10> names{"f32", "bf16", "f16", "f64", "i32",
+                                                 "i64", "u8",   "u16", "u32", "u64"};
+constexpr std::array<std::size_t, 10> sizes{4, 2, 2, 8, 4, 8, 1, 2, 4, 8};
 
 }  // namespace
 
 std::size_t size_in_bytes(DType dtype) noexcept {
-  return row(dtype).bytes;
+  return sizes[static_cast<std::size_t>(dtype)];
 }
 
 std::string_view name(DType dtype) noexcept {
-  return row(dtype).name;
+  return name_in(names, dtype);
 }
 
 std::optional<DType> dtype_from_name(std::string_view text) noexcept {
-  for (const Row& candidate : rows) {
-    if (candidate.name == text) {
-      return candidate.dtype;
-    }
-  }
-  return std::nullopt;
+  const auto* const found = std::ranges::find(names, text);
+  return found == names.end()
+             ? std::nullopt
+             : std::optional(DType{static_cast<std::uint8_t>(found - names.begin())});
 }
 
 Float16::Float16(float value) noexcept {
