@@ -1,6 +1,5 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-
 #include "config_members.json.hpp"
 
 #include <fmt/format.h>
@@ -11,51 +10,46 @@
 namespace fourfold::model_conversion {
 namespace {
 
-/// What one object says of rotary positions, "rope_parameters" of transformers 5 or "rope_scaling"
-/// of 4.
-class RopeObject {
- public:
-  explicit RopeObject(const Members& members) : members_(members) {
-    if (const std::string key = members.nested(); !key.empty()) {
-      members.not_computed(key, "the same rotary positions in all layers");
-    }
-    if (members.find("rope_type") != nullptr && members.find("type") != nullptr &&
-        members.text("rope_type", "") != members.text("type", "")) {
-      members.contradict("rope_type", members.stated("type"));
-    }
-    key_ = members.find("rope_type") != nullptr ? "rope_type" : "type";
-    type_ = members.text(key_, "default");
-  }
-  const std::string& type() const { return type_; }
-  /// @param context  of the model, which is the original one where nothing else is said
-  model::RopeScaling scaling(std::int64_t context) const {
-    if (members_.number("partial_rotary_factor", 1) != 1) {
-      members_.not_computed("partial_rotary_factor", "rotary positions of whole heads");
-    }
-    if (type_ == "default") {
-      return {};
-    }
-    if (type_ != "linear" && type_ != "llama3") {
-      members_.not_computed(key_, "default, linear and llama3");
-    }
-    model::RopeScaling result;
-    result.kind = model::RopeScaling::Kind::linear;
-    result.factor = members_.number("factor");
-    if (type_ == "llama3") {
-      result.kind = model::RopeScaling::Kind::by_wavelength;
-      result.low_freq_factor = members_.number("low_freq_factor");
-      result.high_freq_factor = members_.number("high_freq_factor");
-      result.original_context =
-          members_.optional_size("original_max_position_embeddings").value_or(context);
-    }
-    return result;
-  }
+const char* type_key(const Members& rope) {
+  return rope.find("rope_type") != nullptr ? "rope_type" : "type";
+}
 
- private:
-  Members members_;
-  std::string key_;
-  std::string type_;
-};
+/// What one object says of rotary positions, "rope_parameters" of transformers 5 or "rope_scaling"
+/// of 4: their type.
+std::string type_in(const Members& rope) {
+  if (const std::string key = rope.nested(); !key.empty()) {
+    rope.not_computed(key, "the same rotary positions in all layers");
+  }
+  if (rope.find("rope_type") != nullptr && rope.find("type") != nullptr &&
+      rope.text("rope_type", "") != rope.text("type", "")) {
+    rope.contradict("rope_type", rope.stated("type"));
+  }
+  return rope.text(type_key(rope), "default");
+}
+
+/// @param context  of the model, which is the original one where nothing else is said
+model::RopeScaling scaling_in(const Members& rope, const std::string& type, std::int64_t context) {
+  if (rope.number("partial_rotary_factor", 1) != 1) {
+    rope.not_computed("partial_rotary_factor", "rotary positions of whole heads");
+  }
+  if (type == "default") {
+    return {};
+  }
+  if (type != "linear" && type != "llama3") {
+    rope.not_computed(type_key(rope), "default, linear and llama3");
+  }
+  model::RopeScaling result;
+  result.kind = model::RopeScaling::Kind::linear;
+  result.factor = rope.number("factor");
+  if (type == "llama3") {
+    result.kind = model::RopeScaling::Kind::by_wavelength;
+    result.low_freq_factor = rope.number("low_freq_factor");
+    result.high_freq_factor = rope.number("high_freq_factor");
+    result.original_context =
+        rope.optional_size("original_max_position_embeddings").value_or(context);
+  }
+  return result;
+}
 
 /// The base of the frequencies, which may stand in three places.
 double read_rope_theta(const Members& members) {
@@ -90,16 +84,17 @@ void read_rope(const Members& members, model::Architecture& config) {
   if (!parameters && !scaling) {
     return;
   }
-  const RopeObject rope(parameters ? *parameters : *scaling);
-  const RopeObject other(scaling ? *scaling : *parameters);
+  const Members& rope = parameters ? *parameters : *scaling;
+  const Members& other = scaling ? *scaling : *parameters;
+  const std::string type = type_in(rope);
   const auto contradict = [&] {
     members.contradict("rope_scaling", members.stated("rope_parameters"));
   };
-  if (rope.type() != other.type()) {
+  if (type_in(other) != type) {
     contradict();
   }
-  config.positions.rope_scaling = rope.scaling(config.context);
-  if (config.positions.rope_scaling != other.scaling(config.context)) {
+  config.positions.rope_scaling = scaling_in(rope, type, config.context);
+  if (config.positions.rope_scaling != scaling_in(other, type, config.context)) {
     contradict();
   }
   const auto outside = members.optional_size("original_max_position_embeddings");
