@@ -79,15 +79,16 @@ std::optional<float> narrow(std::span<const float> values, DType dtype,
   }
 }
 
-void transpose(const float* source, float* target, const Turned& turned) {
+void transpose(const float* source, std::int64_t rows, std::int64_t columns, float* target,
+               std::int64_t target_pitch) {
   constexpr std::int64_t block = 32;  // both sides of a block stay in the first cache
-  for (std::int64_t row = 0; row < turned.rows; row += block) {
-    const std::int64_t row_end = std::min(row + block, turned.rows);
-    for (std::int64_t column = 0; column < turned.columns; column += block) {
-      const std::int64_t column_end = std::min(column + block, turned.columns);
+  for (std::int64_t row = 0; row < rows; row += block) {
+    const std::int64_t row_end = std::min(row + block, rows);
+    for (std::int64_t column = 0; column < columns; column += block) {
+      const std::int64_t column_end = std::min(column + block, columns);
       for (std::int64_t i = row; i < row_end; ++i) {
         for (std::int64_t j = column; j < column_end; ++j) {
-          target[j * turned.target_pitch + i] = source[i * turned.source_pitch + j];
+          target[j * target_pitch + i] = source[i * columns + j];
         }
       }
     }

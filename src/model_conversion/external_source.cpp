@@ -95,11 +95,7 @@ void ExternalSource::read(const io::TensorId& id, const Box& box, TensorView tar
     }
     values_.resize(piece.elements());
     read_rows(place, piece, values_.data());
-    transpose(values_.data(), values + row,
-              {.rows = piece.extent[0],
-               .columns = columns,
-               .source_pitch = columns,
-               .target_pitch = rows});
+    transpose(values_.data(), piece.extent[0], columns, values + row, rows);
   }
 }
 

@@ -92,11 +92,7 @@ void ExternalWriter::fill(const Part& part, const Box& common, const Box& rows) 
   FOURFOLD_EXPECT(part.transposed && rows.rank() == 2);
   ours_.resize(ours.elements());
   source_->read(id, ours, {ours_.data(), ours.extent});
-  transpose(ours_.data(), target,
-            {.rows = ours.extent[0],
-             .columns = ours.extent[1],
-             .source_pitch = ours.extent[1],
-             .target_pitch = rows.extent[1]});
+  transpose(ours_.data(), ours.extent[0], ours.extent[1], target, rows.extent[1]);
 }
 
 }  // namespace fourfold::model_conversion

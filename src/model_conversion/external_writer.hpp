@@ -53,14 +53,9 @@ std::optional<double> widen(std::span<const std::byte> elements, DType dtype,
 std::optional<float> narrow(std::span<const float> values, DType dtype,
                             std::span<std::byte> elements);
 
-/// Element (i, j) of a matrix goes to (j, i): `rows` rows of `columns` elements, each row
-/// `source_pitch` elements after the one before, to rows that are `target_pitch` apart.
-struct Turned {
-  std::int64_t rows = 0;
-  std::int64_t columns = 0;
-  std::int64_t source_pitch = 0;
-  std::int64_t target_pitch = 0;
-};
-void transpose(const float* source, float* target, const Turned& turned);
+/// Element (i, j) of a matrix of `rows` rows and `columns` columns goes to (j, i) of one whose rows
+/// are `target_pitch` elements apart.
+void transpose(const float* source, std::int64_t rows, std::int64_t columns, float* target,
+               std::int64_t target_pitch);
 
 }  // namespace fourfold::model_conversion
