@@ -163,16 +163,16 @@ std::int64_t ExportPlan::bytes() const {
 ExportPlan plan_hf_export(const model::Architecture& config, const ExportOptions& options,
                           const HfTokenizer& tokenizer) {
   const std::int64_t multiple = options.vocab_multiple == 0 ? 1 : options.vocab_multiple;
-  const TableRows rows{.vocab = padded(config.vocab, multiple), .positions = config.context};
+  const std::int64_t vocab_rows = padded(config.vocab, multiple);
   ExportPlan plan{.dtype = options.dtype, .files = {}};
-  plan.notes = hf_notes(config, rows.vocab, tokenizer);
+  plan.notes = hf_notes(config, vocab_rows, tokenizer);
   plan.texts.push_back(
-      {"config.json", hf_config_json(config, rows.vocab, options.dtype, tokenizer.special)});
+      {"config.json", hf_config_json(config, vocab_rows, options.dtype, tokenizer.special)});
   if (!tokenizer.special.eos.empty()) {
     plan.texts.push_back({"generation_config.json", hf_generation_config_json(tokenizer.special)});
   }
   plan.texts.insert(plan.texts.end(), tokenizer.files.begin(), tokenizer.files.end());
-  plan.files = in_files(hf_tensors(config, rows), options);
+  plan.files = in_files(hf_tensors(config, vocab_rows, config.context), options);
   for (std::size_t i = 0; i < plan.files.size(); ++i) {
     ExternalFile& file = plan.files[i];
     file.name = io::safetensors_file_name(i, plan.files.size());

@@ -7,127 +7,94 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
 #include <string_view>
 #include <utility>
 
 namespace fourfold::model_conversion {
 namespace {
 
-/// Writes the table of one model, in the order of its layers.
-class Table {
- public:
-  Table(const model::Architecture& config, const TableRows& rows)
-      : config_(config),
-        rows_(rows),
-        query_(config.attention.heads * config.attention.head_dim),
-        key_(config.attention.kv_heads * config.attention.head_dim) {}
+/// What a module of ours is called; those of a layer without the layer's name in front.
+using Names = std::map<std::string_view, std::string_view>;
 
-  std::vector<ExternalTensor> gpt2() {
-    const std::int64_t hidden = config_.hidden;
-    embedding("transformer.wte.weight", model::token_embedding_name, rows_.vocab, config_.vocab);
-    embedding("transformer.wpe.weight", "embedding.position.weight", rows_.positions,
-              config_.context);
-    for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
-      const std::string theirs = fmt::format("transformer.h.{}.", layer);
-      const std::string ours = fmt::format("layers.{}.", layer);
-      norm(theirs + "ln_1", ours + "attn_norm");
-      fused(theirs + "attn.c_attn", ours + "attn.");
-      conv(theirs + "attn.c_proj", ours + "attn.o_proj", hidden, query_);
-      norm(theirs + "ln_2", ours + "mlp_norm");
-      conv(theirs + "mlp.c_fc", ours + "mlp.up_proj", config_.feed_forward.width, hidden);
-      conv(theirs + "mlp.c_proj", ours + "mlp.down_proj", hidden, config_.feed_forward.width);
-    }
-    norm("transformer.ln_f", "final_norm");
-    head();
-    return std::move(tensors_);
-  }
+/// Query, key and value stand side by side in one.
+const Names gpt2_names{{"embedding.token", "transformer.wte"},
+                       {"embedding.position", "transformer.wpe"},
+                       {"attn_norm", "ln_1"},
+                       {"attn.q_proj", "attn.c_attn"},
+                       {"attn.k_proj", "attn.c_attn"},
+                       {"attn.v_proj", "attn.c_attn"},
+                       {"attn.o_proj", "attn.c_proj"},
+                       {"mlp_norm", "ln_2"},
+                       {"mlp.up_proj", "mlp.c_fc"},
+                       {"mlp.down_proj", "mlp.c_proj"},
+                       {"final_norm", "transformer.ln_f"},
+                       {"lm_head", "lm_head"}};
 
-  std::vector<ExternalTensor> llama() {
-    const std::int64_t hidden = config_.hidden;
-    embedding("model.embed_tokens.weight", model::token_embedding_name, rows_.vocab, config_.vocab);
-    for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
-      const std::string theirs = fmt::format("model.layers.{}.", layer);
-      const std::string ours = fmt::format("layers.{}.", layer);
-      same(theirs + "input_layernorm.weight", ours + "attn_norm.weight", {hidden});
-      for (const auto& [which, out] : {std::pair{'q', query_}, {'k', key_}, {'v', key_}}) {
-        const std::string theirs_linear = fmt::format("{}self_attn.{}_proj.", theirs, which);
-        const std::string ours_linear = fmt::format("{}attn.{}_proj.", ours, which);
-        same(theirs_linear + "weight", ours_linear + "weight", {out, hidden});
-        if (config_.attention.qkv_bias) {
-          same(theirs_linear + "bias", ours_linear + "bias", {out});
-        }
-      }
-      if (config_.attention.qk_norm) {
-        for (const char* const which : {"q_norm.weight", "k_norm.weight"}) {
-          same(theirs + "self_attn." + which, ours + "attn." + which, {config_.attention.head_dim});
-        }
-      }
-      same(theirs + "self_attn.o_proj.weight", ours + "attn.o_proj.weight", {hidden, query_});
-      same(theirs + "post_attention_layernorm.weight", ours + "mlp_norm.weight", {hidden});
-      same(theirs + "mlp.gate_proj.weight", ours + "mlp.gate_proj.weight",
-           {config_.feed_forward.width, hidden});
-      same(theirs + "mlp.up_proj.weight", ours + "mlp.up_proj.weight",
-           {config_.feed_forward.width, hidden});
-      same(theirs + "mlp.down_proj.weight", ours + "mlp.down_proj.weight",
-           {hidden, config_.feed_forward.width});
-    }
-    same("model.norm.weight", "final_norm.weight", {hidden});
-    head();
-    return std::move(tensors_);
-  }
+const Names llama_names{{"embedding.token", "model.embed_tokens"},
+                        {"attn_norm", "input_layernorm"},
+                        {"attn.q_proj", "self_attn.q_proj"},
+                        {"attn.k_proj", "self_attn.k_proj"},
+                        {"attn.v_proj", "self_attn.v_proj"},
+                        {"attn.q_norm", "self_attn.q_norm"},
+                        {"attn.k_norm", "self_attn.k_norm"},
+                        {"attn.o_proj", "self_attn.o_proj"},
+                        {"mlp_norm", "post_attention_layernorm"},
+                        {"mlp.gate_proj", "mlp.gate_proj"},
+                        {"mlp.up_proj", "mlp.up_proj"},
+                        {"mlp.down_proj", "mlp.down_proj"},
+                        {"final_norm", "model.norm"},
+                        {"lm_head", "lm_head"}};
 
- private:
-  void same(std::string theirs, std::string ours, const Shape& shape) {
-    tensors_.push_back({std::move(theirs), shape, {{std::move(ours), Box::whole(shape)}}});
-  }
-  void embedding(std::string theirs, std::string ours, std::int64_t their_rows,
-                 std::int64_t our_rows) {
-    FOURFOLD_EXPECT(their_rows >= our_rows);
-    tensors_.push_back({std::move(theirs),
-                        {their_rows, config_.hidden},
-                        {{std::move(ours), Box::whole({our_rows, config_.hidden})}}});
-  }
-  void head() {
-    if (!config_.tie_embeddings) {
-      embedding("lm_head.weight", "lm_head.weight", rows_.vocab, config_.vocab);
-    }
-  }
-  void norm(const std::string& theirs, const std::string& ours) {
-    same(theirs + ".weight", ours + ".weight", {config_.hidden});
-    same(theirs + ".bias", ours + ".bias", {config_.hidden});
-  }
-  void conv(const std::string& theirs, const std::string& ours, std::int64_t out, std::int64_t in) {
-    const Shape shape{in, out};
-    tensors_.push_back({theirs + ".weight", shape, {{ours + ".weight", Box::whole(shape), true}}});
-    same(theirs + ".bias", ours + ".bias", {out});
-  }
-  void fused(const std::string& theirs, const std::string& ours) {
-    const std::int64_t hidden = config_.hidden;
-    ExternalTensor weight{theirs + ".weight", {hidden, query_ + 2 * key_}, {}};
-    ExternalTensor bias{theirs + ".bias", {query_ + 2 * key_}, {}};
-    std::int64_t column = 0;
-    for (const auto& [which, out] : {std::pair{'q', query_}, {'k', key_}, {'v', key_}}) {
-      const std::string name = fmt::format("{}{}_proj.", ours, which);
-      weight.parts.push_back({name + "weight", {{0, column}, {hidden, out}}, true});
-      bias.parts.push_back({name + "bias", {{column}, {out}}});
-      column += out;
-    }
-    tensors_.push_back(std::move(weight));
-    tensors_.push_back(std::move(bias));
-  }
+constexpr std::string_view layer_prefix = "layers.";
 
-  const model::Architecture& config_;
-  TableRows rows_;
-  std::int64_t query_;
-  std::int64_t key_;
-  std::vector<ExternalTensor> tensors_;
-};
+/// @param ours  "layers.17.attn.q_proj.weight"
+std::string their_name(std::string_view ours, bool is_gpt2) {
+  std::string theirs;
+  if (ours.starts_with(layer_prefix)) {
+    ours.remove_prefix(layer_prefix.size());
+    const std::string_view number = ours.substr(0, ours.find('.'));
+    theirs = fmt::format("{}{}.", is_gpt2 ? "transformer.h." : "model.layers.", number);
+    ours.remove_prefix(number.size() + 1);
+  }
+  const std::size_t dot = ours.rfind('.');
+  theirs += (is_gpt2 ? gpt2_names : llama_names).at(ours.substr(0, dot));
+  return theirs.append(ours.substr(dot));
+}
 
 }  // namespace
 
-std::vector<ExternalTensor> hf_tensors(const model::Architecture& config, const TableRows& rows) {
-  Table table(config, rows);
-  return family_of(config) == model::Family::gpt2 ? table.gpt2() : table.llama();
+std::vector<ExternalTensor> hf_tensors(const model::Architecture& config, std::int64_t vocab_rows,
+                                       std::int64_t position_rows) {
+  FOURFOLD_EXPECT(vocab_rows >= config.vocab && position_rows >= config.context);
+  const bool is_gpt2 = family_of(config) == model::Family::gpt2;
+  std::vector<ExternalTensor> tensors;
+  for (const model::ParameterSpec& spec : model::parameter_table(config)) {
+    Shape shape = spec.shape;
+    const bool is_turned = is_gpt2 && shape.rank() == 2 && spec.name.starts_with(layer_prefix);
+    if (is_turned) {
+      std::swap(shape[0], shape[1]);
+    }
+    Part part{spec.name, Box::whole(shape), is_turned};
+    std::string name = their_name(spec.name, is_gpt2);
+    const auto fused = std::find_if(tensors.rbegin(), tensors.rend(),
+                                    [&](const ExternalTensor& one) { return one.name == name; });
+    if (fused != tensors.rend()) {
+      std::int64_t& columns = fused->shape[shape.rank() - 1];
+      part.place.offset[shape.rank() - 1] = columns;
+      columns += shape[shape.rank() - 1];
+      fused->parts.push_back(std::move(part));
+      continue;
+    }
+    if (spec.name == model::token_embedding_name || spec.name == "lm_head.weight") {
+      shape[0] = vocab_rows;
+    } else if (spec.name == "embedding.position.weight") {
+      shape[0] = position_rows;
+    }
+    tensors.push_back({std::move(name), shape, {std::move(part)}});
+  }
+  return tensors;
 }
 
 }  // namespace fourfold::model_conversion

@@ -188,7 +188,8 @@ void refuse_adapter(const std::filesystem::path& folder) {
 ExternalModel open_hf(const std::filesystem::path& folder, const ImportOptions& options) {
   const std::filesystem::path file = folder / "config.json";
   HfModel model = parse_hf_config(io::text_of_file(file, longest_config), file.string());
-  const TableRows rows{.vocab = model.config.vocab, .positions = model.config.context};
+  const std::int64_t vocab_rows = model.config.vocab;
+  const std::int64_t position_rows = model.config.context;
   cut(model.config, options);
   refuse_adapter(folder);
   const io::SafetensorsFolder arrays(folder);
@@ -202,7 +203,7 @@ ExternalModel open_hf(const std::filesystem::path& folder, const ImportOptions& 
   std::set<std::string> used;
   ExternalModel result{model.config, std::move(model.notes), nullptr};
   result.source = std::make_unique<ExternalSource>(
-      hf_tensors(model.config, rows), [&](const std::string& name) {
+      hf_tensors(model.config, vocab_rows, position_rows), [&](const std::string& name) {
         const io::StoredArray* const array = find_array(arrays, name);
         if (array != nullptr) {
           used.insert(array->name());

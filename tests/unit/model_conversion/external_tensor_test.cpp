@@ -68,8 +68,8 @@ TEST_CASE("Hugging Face's tensors hold every parameter once") {
   }
   const bool has_positions = family_of(config) == model::Family::gpt2;
   const std::int64_t tables = config.tie_embeddings ? 1 : 2;
-  check_covers(config, model_conversion::hf_tensors(config, {.vocab = 131, .positions = 11}), 0);
-  check_covers(config, model_conversion::hf_tensors(config, {.vocab = 192, .positions = 16}),
+  check_covers(config, model_conversion::hf_tensors(config, 131, 11), 0);
+  check_covers(config, model_conversion::hf_tensors(config, 192, 16),
                config.hidden * (61 * tables + (has_positions ? 5 : 0)));
 }
 
@@ -83,7 +83,7 @@ TEST_CASE("llm.c's tensors hold every parameter once") {
 TEST_CASE("GPT-2's query, key and value stand side by side, turned") {
   const model::Architecture config = fourfold::harness::gpt2_model();
   for (const ExternalTensor& tensor :
-       model_conversion::hf_tensors(config, {.vocab = 131, .positions = 11})) {
+       model_conversion::hf_tensors(config, 131, 11)) {
     if (tensor.name == "transformer.h.1.attn.c_attn.weight") {
       REQUIRE(tensor.parts.size() == 3);
       CHECK(tensor.shape == Shape{30, 90});

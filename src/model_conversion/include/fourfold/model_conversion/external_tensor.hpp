@@ -33,17 +33,13 @@ struct ExternalTensor {
   std::vector<Part> parts;
 };
 
-/// Rows of the tables that count tokens and positions, which may be more than a model has.
-struct TableRows {
-  std::int64_t vocab = 0;
-  std::int64_t positions = 0;  ///< gpt2
-};
-
 /// Hugging Face: of the class that hf_config_json() names. In the order of the model; without
 /// lm_head.weight when it is tied.
 /// GPT-2's linear layers (Conv1D) are [in, out], with query, key and value side by side.
-/// @pre rows are at least the model's
-std::vector<ExternalTensor> hf_tensors(const model::Architecture& config, const TableRows& rows);
+/// @param vocab_rows, position_rows  of the tables that count tokens and, with gpt2, positions
+/// @pre these are at least the model's vocab and context
+std::vector<ExternalTensor> hf_tensors(const model::Architecture& config, std::int64_t vocab_rows,
+                                       std::int64_t position_rows);
 
 /// llm.c: as io::llmc_arrays(), in that order.
 /// @pre config has the layers and the width of sizes, and at most its vocab and context
