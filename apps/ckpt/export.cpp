@@ -115,8 +115,8 @@ void print_plan(const model_conversion::ExportPlan& plan, const std::string& out
     program::print("{}{}{}  {} tensors, {}\n", output, plan.is_folder ? "/" : "", file.name,
                    file.tensors.size(), telemetry::bytes_text(file.bytes));
   }
-  for (const model_conversion::TextFile& text : plan.texts) {
-    program::print("{}/{}\n", output, text.name);
+  for (const FileBytes& text : plan.texts) {
+    program::print("{}/{}\n", output, text.path.string());
   }
 }
 

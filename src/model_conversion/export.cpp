@@ -127,9 +127,10 @@ void refuse_existing(const std::filesystem::path& path) {
 /// of the tokenizer say (5.24).
 bool is_split_otherwise(const model::Architecture& config, const HfTokenizer& tokenizer) {
   constexpr std::string_view qwen2s = R"(|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*)";
-  const auto file = std::ranges::find(tokenizer.files, "tokenizer.json", &TextFile::name);
+  const auto file =
+      std::ranges::find(tokenizer.files, std::filesystem::path("tokenizer.json"), &FileBytes::path);
   return config.attention.qkv_bias && file != tokenizer.files.end() &&
-         file->contents.find(qwen2s) == std::string::npos;
+         file->bytes.find(qwen2s) == std::string::npos;
 }
 
 std::vector<std::string> hf_notes(const model::Architecture& config, std::int64_t vocab_rows,
@@ -243,9 +244,9 @@ void write_export(const ExportPlan& plan, io::TensorSource& source,
   for (const ExternalFile& file : plan.files) {
     write_file(file, folder.path() / file.name, writer, written);
   }
-  for (const TextFile& text : plan.texts) {
-    io::AtomicFile output(folder.path() / text.name);
-    output.write(text.contents);
+  for (const FileBytes& text : plan.texts) {
+    io::AtomicFile output(folder.path() / text.path);
+    output.write(text.bytes);
     output.publish();
   }
   folder.publish();

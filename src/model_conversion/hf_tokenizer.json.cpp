@@ -1,6 +1,5 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/json_text.hpp>
 #include <fourfold/base/message.hpp>
@@ -26,6 +25,7 @@ using nlohmann::ordered_json;
 constexpr std::uint64_t longest_file = std::uint64_t{1} << 30;
 constexpr const char* config_name = "tokenizer_config.json";
 constexpr const char* end_of_text_name = "<|endoftext|>";
+
 std::string made_config(const char* tokenizer_class, const std::string& end_of_text,
                         std::int64_t context) {
   ordered_json config{{"tokenizer_class", tokenizer_class}};
@@ -136,12 +136,12 @@ void add_config(const std::filesystem::path& folder, const char* tokenizer_class
     if (file.extension() != ".json") {
       continue;
     }
-    const json object = object_in(result.files.back().contents, file.string());
+    const json object = object_in(result.files.back().bytes, file.string());
     if (name == config_name) {
       is_there = true;
       take_special(object, tokenizer, result.special);
       if (tokenizer.files().kind == data::TokenizerKind::tokenizer_json) {
-        make_generic(object, result.files.back().contents, result.notes);
+        make_generic(object, result.files.back().bytes, result.notes);
       }
     }
   }

@@ -23,15 +23,15 @@ using fourfold::harness::read_bytes;
 using fourfold::harness::ScratchFolder;
 using fourfold::model_conversion::hf_tokenizer;
 using fourfold::model_conversion::HfTokenizer;
-using fourfold::model_conversion::TextFile;
+using fourfold::FileBytes;
 
 namespace {
 
 const std::string golden = FOURFOLD_GOLDEN_DIR "/tokenizers/";
 
 std::string contents(const HfTokenizer& tokenizer, const std::string& name) {
-  const auto found = std::ranges::find(tokenizer.files, name, &TextFile::name);
-  return found == tokenizer.files.end() ? "(missing)" : found->contents;
+  const auto found = std::ranges::find(tokenizer.files, std::filesystem::path(name), &FileBytes::path);
+  return found == tokenizer.files.end() ? "(missing)" : found->bytes;
 }
 
 std::vector<std::int32_t> ids_of(fourfold::data::Tokenizer& tokenizer, const std::string& text) {
@@ -240,8 +240,8 @@ TEST_CASE("config.json and generation_config.json say where texts end") {
   const auto text_of = [&](const std::string& name) {
     const auto plan =
         fourfold::model_conversion::plan_hf_export(fourfold::harness::llama_model(), {}, tokenizer);
-    const auto found = std::ranges::find(plan.texts, name, &TextFile::name);
-    return found == plan.texts.end() ? "(missing)" : found->contents;
+    const auto found = std::ranges::find(plan.texts, std::filesystem::path(name), &FileBytes::path);
+    return found == plan.texts.end() ? "(missing)" : found->bytes;
   };
   CHECK_THAT(text_of("config.json"), ContainsSubstring(R"("eos_token_id": null)"));
   CHECK(text_of("generation_config.json") == "(missing)");

@@ -37,7 +37,7 @@ struct ExportPlan {
   bool is_folder = true;
   DType dtype = DType::f32;
   std::vector<ExternalFile> files;      ///< one, unless is_folder
-  std::vector<TextFile> texts = {};     ///< config.json, the index, the tokenizer's
+  std::vector<FileBytes> texts = {};    ///< config.json, the index, the tokenizer's
   std::vector<std::string> notes = {};  ///< what others make of it that this program does not
   std::int64_t bytes() const;
 };

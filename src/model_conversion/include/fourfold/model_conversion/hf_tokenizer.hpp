@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fourfold/base/regular_file.hpp>
 #include <fourfold/data/tokenizer.hpp>
 
 #include <cstdint>
@@ -18,15 +19,9 @@ struct SpecialTokens {
   std::vector<std::int32_t> eos;  ///< generation ends at any of them
 };
 
-/// A file of text that stands in the folder of a model.
-struct TextFile {
-  std::string name;
-  std::string contents;
-};
-
 /// A tokenizer as transformers' AutoTokenizer loads it.
 struct HfTokenizer {
-  std::vector<TextFile> files;
+  std::vector<FileBytes> files;  ///< by their names in the folder of a model
   SpecialTokens special;
   std::int32_t vocab_size = 0;
   std::vector<std::string> notes;  ///< where transformers differs from us, a line each
