@@ -13,11 +13,8 @@
 namespace fourfold::batch {
 namespace {
 
-/// Of one line, all in this order; one alone would not be enough where there are two.
-struct Words {
-  std::string_view first;
-  std::string_view second = {};
-};
+/// Of one line, both in this order; one alone would not be enough where there are two.
+using Words = std::array<std::string_view, 2>;
 
 constexpr std::array unmendable_words{
     // srun --mpi=, and the plugins of the step
@@ -57,9 +54,9 @@ constexpr std::array unmendable_words{
 };
 
 bool says(std::string_view line, const Words& words) {
-  const std::size_t at = line.find(words.first);
+  const std::size_t at = line.find(words[0]);
   return at != std::string_view::npos &&
-         line.find(words.second, at + words.first.size()) != std::string_view::npos;
+         line.find(words[1], at + words[0].size()) != std::string_view::npos;
 }
 
 /// "srun: ", "slurmstepd-node1: ", "[mpiexec@node1] ", "[proxy:0:0@node1] ": what programs that are
