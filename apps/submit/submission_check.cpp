@@ -108,11 +108,8 @@ train::Allocation memory_in(const Partition* partition, const Arguments& argumen
           ? answer_of({"scontrol", "--oneliner", "show", "partition", partition->name})
           : "";
   const std::string config = partition != nullptr ? answer_of({"scontrol", "show", "config"}) : "";
-  const batch::MemoryGrant grant =
-      batch::memory_of_job({.options = arguments.more,
-                            .partition = partition_text,
-                            .config = config,
-                            .cpus = tasks_per_node * arguments.cpus_per_task});
+  const batch::MemoryGrant grant = batch::memory_of_job(arguments.more, partition_text, config,
+                                                        tasks_per_node * arguments.cpus_per_task);
   const std::size_t there = partition != nullptr ? partition->node_bytes : 0;
   if (there > 0 && grant.bytes > there) {
     log::warning(

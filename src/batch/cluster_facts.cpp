@@ -219,9 +219,9 @@ MemoryGrant grant_of(std::uint64_t amount, bool of_cpu, std::string set_by, int 
 }
 
 /// By an option of the job; nothing where none says.
-std::optional<MemoryGrant> asked_for(const MemoryQuestion& question) {
+std::optional<MemoryGrant> asked_for(std::span<const std::string> options, int cpus) {
   std::optional<MemoryGrant> grant;
-  for (const std::string& option : question.options) {
+  for (const std::string& option : options) {
     for (const bool of_cpu : {false, true}) {
       const auto value = value_of(option, of_cpu ? "--mem-per-cpu" : "--mem");
       if (!value) {
@@ -235,7 +235,7 @@ std::optional<MemoryGrant> asked_for(const MemoryQuestion& question) {
                            "M, G or T after it); write it as --mem=64G",
                            option));
       }
-      grant = *amount == 0 ? MemoryGrant{} : grant_of(*amount, of_cpu, option, question.cpus);
+      grant = *amount == 0 ? MemoryGrant{} : grant_of(*amount, of_cpu, option, cpus);
     }
   }
   return grant;
@@ -259,14 +259,15 @@ std::optional<MemoryGrant> by_default(std::string_view text, const char* whose, 
 
 }  // namespace
 
-MemoryGrant memory_of_job(const MemoryQuestion& question) {
-  if (auto grant = asked_for(question)) {
+MemoryGrant memory_of_job(std::span<const std::string> options, std::string_view partition,
+                          std::string_view config, int cpus) {
+  if (auto grant = asked_for(options, cpus)) {
     return *grant;
   }
-  if (auto grant = by_default(question.partition, "partition", question.cpus)) {
+  if (auto grant = by_default(partition, "partition", cpus)) {
     return *grant;
   }
-  return by_default(question.config, "cluster", question.cpus).value_or(MemoryGrant{});
+  return by_default(config, "cluster", cpus).value_or(MemoryGrant{});
 }
 
 }  // namespace fourfold::batch

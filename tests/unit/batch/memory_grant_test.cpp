@@ -32,22 +32,20 @@ const std::string no_cluster_default =
 
 TEST_CASE("the memory of a job is what it asks for, its partition's, or its cluster's",
           "[memory_grant]") {
-  CHECK(memory_of_job({.partition = no_partition_default, .config = no_cluster_default}) ==
-        MemoryGrant{});
-  CHECK(memory_of_job({.partition = no_partition_default, .config = cluster_default}) ==
+  CHECK(memory_of_job({}, no_partition_default, no_cluster_default, 1) == MemoryGrant{});
+  CHECK(memory_of_job({}, no_partition_default, cluster_default, 1) ==
         MemoryGrant{200 * mib, "DefMemPerCPU=200 of the cluster"});
-  CHECK(memory_of_job({.partition = partition_default, .config = cluster_default, .cpus = 3}) ==
+  CHECK(memory_of_job({}, partition_default, cluster_default, 3) ==
         MemoryGrant{900 * mib, "DefMemPerCPU=300 of the partition, 3 CPUs"});
-  CHECK(memory_of_job({.partition = "DefMemPerNode=4000 X=1", .cpus = 3}) ==
+  CHECK(memory_of_job({}, "DefMemPerNode=4000 X=1", {}, 3) ==
         MemoryGrant{4000 * mib, "DefMemPerNode=4000 of the partition"});
   const Options node{"--qos=high", "--mem=1G"};
-  CHECK(memory_of_job({.options = node, .partition = partition_default, .cpus = 3}) ==
-        MemoryGrant{1024 * mib, "--mem=1G"});
+  CHECK(memory_of_job(node, partition_default, {}, 3) == MemoryGrant{1024 * mib, "--mem=1G"});
   const Options cpu{"--mem=1G", "--mem-per-cpu=500"};
-  CHECK(memory_of_job({.options = cpu, .partition = partition_default, .cpus = 2}) ==
+  CHECK(memory_of_job(cpu, partition_default, {}, 2) ==
         MemoryGrant{1000 * mib, "--mem-per-cpu=500, 2 CPUs"});
   const Options all{"--mem=0"};
-  CHECK(memory_of_job({.options = all, .config = cluster_default}) == MemoryGrant{});
+  CHECK(memory_of_job(all, {}, cluster_default, 1) == MemoryGrant{});
 }
 
 TEST_CASE("amounts are read as sbatch reads them", "[memory_grant]") {
@@ -57,15 +55,15 @@ TEST_CASE("amounts are read as sbatch reads them", "[memory_grant]") {
                                         {"2g", 2048},
                                         {"1T", 1 << 20}}) {
     const Options options{std::string("--mem=") + value};
-    CHECK(memory_of_job({.options = options}).bytes == expected * mib);
+    CHECK(memory_of_job(options, {}, {}, 1).bytes == expected * mib);
   }
   for (const char* value : {"", "much", "-1", "1X", "0x10", "1.5G", "99999999999999"}) {
     CAPTURE(value);
     const Options options{std::string("--mem-per-cpu=") + value};
-    CHECK_THROWS_AS(memory_of_job({.options = options}), UserError);
+    CHECK_THROWS_AS(memory_of_job(options, {}, {}, 1), UserError);
   }
   const Options others{"--mem-bind=local", "--memory=1"};
-  CHECK(memory_of_job({.options = others}) == MemoryGrant{});
-  CHECK(memory_of_job({.config = "XDefMemPerCPU = 3\nDefMemPerCPU = 99999999999\n"}) ==
+  CHECK(memory_of_job(others, {}, {}, 1) == MemoryGrant{});
+  CHECK(memory_of_job({}, {}, "XDefMemPerCPU = 3\nDefMemPerCPU = 99999999999\n", 1) ==
         MemoryGrant{});
 }

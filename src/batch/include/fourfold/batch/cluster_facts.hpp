@@ -96,17 +96,14 @@ struct MemoryGrant {
   friend bool operator==(const MemoryGrant&, const MemoryGrant&) = default;
 };
 
-/// What decides that, as Slurm's commands print it; empty: not known.
-struct MemoryQuestion {
-  std::span<const std::string> options = {};  ///< of sbatch, "--mem=1G": the last one counts
-  std::string_view partition = {};            ///< `scontrol --oneliner show partition NAME`
-  std::string_view config = {};               ///< `scontrol show config`
-  int cpus = 1;                               ///< of the job on a node
-};
-
 /// By --mem or --mem-per-cpu, else by the partition's DefMemPerNode or DefMemPerCPU, else by the
 /// cluster's. What a GPU brings with it is not counted: the grant is larger then.
+/// @param options    of sbatch, "--mem=1G": the last one counts
+/// @param partition  of `scontrol --oneliner show partition NAME`; empty: not known
+/// @param config     of `scontrol show config`; empty: not known
+/// @param cpus       of the job on a node
 /// @throws UserError (usage) for a --mem or --mem-per-cpu that is no amount
-MemoryGrant memory_of_job(const MemoryQuestion& question);
+MemoryGrant memory_of_job(std::span<const std::string> options, std::string_view partition,
+                          std::string_view config, int cpus);
 
 }  // namespace fourfold::batch
