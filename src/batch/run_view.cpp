@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/batch/chain.hpp>
@@ -189,14 +190,7 @@ void take_eta(const RunTraces& traces, RunView& view) {
     view.remaining_s =
         *left_s + static_cast<double>(std::max<std::int64_t>(again, 0)) * view.step_s.value_or(0);
   }
-  EtaFacts facts{.now_unix_s = view.now_unix_s,
-                 .remaining_s = *view.remaining_s,
-                 .goes_on = goes_on,
-                 .deadline_unix_s = view.deadline_unix_s};
-  if (traces.last) {
-    facts.began_unix_s = traces.last->began_unix_s;
-  }
-  view.eta = eta(facts);
+  view.eta = eta(view);
 }
 
 /// Of a kept run that is damaged, or gone, nothing is known.
@@ -275,22 +269,25 @@ RunView RunReader::look(double now_unix_s) {
   return view;
 }
 
-Eta eta(const EtaFacts& facts) {
+Eta eta(const RunView& view) {
+  FOURFOLD_EXPECT(view.remaining_s);
   constexpr double most_jobs = 1e9;
   Eta result;
-  result.finish_unix_s = facts.now_unix_s + facts.remaining_s;
-  if (!facts.deadline_unix_s) {
+  result.finish_unix_s = view.now_unix_s + *view.remaining_s;
+  if (!view.deadline_unix_s) {
     return result;
   }
-  const double deadline_s = *facts.deadline_unix_s;
+  const double deadline_s = *view.deadline_unix_s;
+  const bool goes_on = view.verdict.state == RunState::running;
   // A job past its end does nothing more, whatever its files say.
-  const double job_left_s = facts.goes_on ? std::max(deadline_s - facts.now_unix_s, 0.0) : 0;
-  const double left_after_s = std::max(facts.remaining_s - job_left_s, 0.0);
-  if (facts.goes_on) {
+  const double job_left_s = goes_on ? std::max(deadline_s - view.now_unix_s, 0.0) : 0;
+  const double left_after_s = std::max(*view.remaining_s - job_left_s, 0.0);
+  if (goes_on) {
     result.in_time = left_after_s <= 0;
   }
-  if (facts.began_unix_s && deadline_s > *facts.began_unix_s) {
-    const double jobs = std::ceil(left_after_s / (deadline_s - *facts.began_unix_s));
+  const RunAttempt* const newest = newest_of_run(view.attempts);
+  if (newest != nullptr && deadline_s > newest->began_unix_s) {
+    const double jobs = std::ceil(left_after_s / (deadline_s - newest->began_unix_s));
     result.more_jobs = std::min(jobs, most_jobs);
   }
   return result;

@@ -29,16 +29,6 @@ struct Eta {
   std::optional<std::int64_t> more_jobs = {};
 };
 
-struct EtaFacts {
-  double now_unix_s = 0;
-  double remaining_s = 0;  ///< of training, from now on
-  bool goes_on = true;
-  std::optional<double> began_unix_s = {};     ///< of the newest attempt
-  std::optional<double> deadline_unix_s = {};  ///< of its job
-};
-
-Eta eta(const EtaFacts& facts);
-
 /// What there is to say about a run. Nothing: not known.
 struct RunView {
   std::filesystem::path log_dir = {};
@@ -74,6 +64,10 @@ struct RunView {
   std::filesystem::path run_file = {};
   std::vector<std::filesystem::path> changed = {};
 };
+
+/// By the state of the run, its newest attempt, its job's end and what is left of its training.
+/// @pre view.remaining_s
+Eta eta(const RunView& view);
 
 /// Whether the job that was to go on with the run, as its newest start said, has been refused.
 bool was_next_refused(const RunView& view);
