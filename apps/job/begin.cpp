@@ -114,7 +114,7 @@ class BegunAttempt {
     // First: it may be an end that no other start mends.
     note_earlier_jobs(attempts, attempt, left, status ? status->updated_unix_s : 0);
     if (const auto refusal = batch::refusal(attempts.read().attempts, attempt, request_.limits)) {
-      throw UserError(refusal->code, refusal->reason);
+      throw *refusal;
     }
     if (!kept_) {
       kept_ = keep_();
@@ -150,21 +150,19 @@ void note_refusal(const Request& request, const UserError& error) {
       const batch::Attempt start = this_attempt();
       const batch::AttemptLog attempts = log_in(log_dir);
       batch::AttemptRecords records = attempts.read();
-      const batch::Attempt* begun = records.find(start.start());
+      const batch::Attempt* begun = records.find(start.start);
       const telemetry::ExitRecord left =
           telemetry::read_exit(telemetry::RunFiles(log_dir).exit_status());
       if (begun != nullptr && batch::is_since(left, *begun) &&
           left.is_of(BatchJob::of_this_process())) {
         return;  // that one has made steps: what is refused here is a command beside it
       }
-      attempts.refuse({.job = start.job,
-                       .restart = start.restart,
-                       .launch = start.launch,
+      attempts.refuse({.start = start.start,
                        .unix_s = start.began_unix_s,
                        .code = error.code(),
                        .reason = error.what()});
       records = attempts.read();
-      begun = records.find(start.start());
+      begun = records.find(start.start);
       if (begun != nullptr && begun->refused) {  // after it had taken over
         attempts.end(*begun,
                      {.unix_s = unix_time_s(), .code = error.code(), .reason = error.what()});

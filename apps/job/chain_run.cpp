@@ -31,7 +31,7 @@ std::string name_of_chain() {
 
 /// Whether a chain is over: what begins under its name then is a person's.
 bool is_over(const std::vector<batch::Attempt>& attempts, const batch::Attempt& start) {
-  const batch::Attempt* const last = batch::newest_of_chain(attempts, start.chain);
+  const batch::Attempt* const last = batch::newest_of_chain(attempts, start.start.chain);
   // A STOP file that is gone is no end.
   return last != nullptr && last->end && !last->end->retry &&
          last->end->code != ExitCode::stopped_saved;
@@ -72,9 +72,8 @@ std::optional<batch::KeptRun> kept_run_of_chain(const Request& request,
   } catch (const UserError& error) {  // removed, or half saved
     refuse_unknown(error.what());
   }
-  const batch::AttemptRecords records =
-      batch::AttemptLog(telemetry::RunFiles(log_dir).attempts()).read();
-  const batch::Attempt* const last = batch::newest_of_chain(records.attempts, start.chain);
+  const batch::AttemptRecords records = log_in(log_dir).read();
+  const batch::Attempt* const last = batch::newest_of_chain(records.attempts, start.start.chain);
   if (last == nullptr) {
     refuse_unknown(format_message("in {}, the log.dir of {} by now, no earlier start of it began",
                                   log_dir.string(), request.run_file));
@@ -97,10 +96,9 @@ std::optional<batch::KeptRun> kept_run(const Request& request, const batch::Atte
     return kept;
   }
   const fs::path log_dir = whole_path(runfile::log_dir_of(named, request.overrides));
-  const batch::AttemptRecords records =
-      batch::AttemptLog(telemetry::RunFiles(log_dir).attempts()).read();
+  const batch::AttemptRecords records = log_in(log_dir).read();
   // A second one in the same start of a job is a person's, who may have mended the run file.
-  return records.find(start.start()) != nullptr || is_over(records.attempts, start)
+  return records.find(start.start) != nullptr || is_over(records.attempts, start)
              ? std::nullopt
              : batch::kept_run_named(telemetry::RunFiles(log_dir).submitted(), name_of_chain(),
                                      named);

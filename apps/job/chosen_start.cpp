@@ -80,15 +80,13 @@ std::optional<ChosenStart> chosen_start(const runfile::EffectiveConfig& effectiv
 }
 
 batch::Attempt this_attempt() {
-  const BatchJob job = BatchJob::of_this_process();
-  batch::Attempt attempt;
-  attempt.job = job.id.empty() ? "none" : job.id;
+  batch::Attempt attempt{.start = BatchJob::of_this_process()};
+  BatchJob& job = attempt.start;
   // Starts of one job belong together; without a job, nothing does.
-  attempt.chain = !job.chain.empty() ? job.chain
-                  : !job.id.empty()  ? job.id
-                                     : fmt::format("none-{:.6f}", unix_time_s());
-  attempt.restart = job.restarts;
-  attempt.launch = job.launch;
+  if (job.chain.empty()) {
+    job.chain = job.id.empty() ? fmt::format("none-{:.6f}", unix_time_s()) : job.id;
+  }
+  job.id = job.id.empty() ? "none" : job.id;
   attempt.nodes = static_cast<int>(environment_number("SLURM_JOB_NUM_NODES", 1));
   attempt.held_nodes = static_cast<int>(environment_number("FOURFOLD_HELD_NODES", 0));
   attempt.began_unix_s = unix_time_s();

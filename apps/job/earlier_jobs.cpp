@@ -20,6 +20,12 @@ std::optional<batch::AccountedStart> span_of(const std::string& job,
   return found == spans.end() ? std::nullopt : std::optional(*found);
 }
 
+/// The job of an attempt, or of a refused start.
+template <class Started>
+const std::string& id_of(const Started& one) {
+  return one.start.id;
+}
+
 /// The controller's word on a job that is over.
 std::optional<batch::AccountedStart> if_over(const std::optional<batch::AccountedStart>& span) {
   return span && span->ended_unix_s ? span : std::nullopt;
@@ -39,7 +45,7 @@ void release(const batch::AttemptLog& log, const batch::Attempt& attempt,
 /// Asking Slurm takes seconds, in which a start's own script may note its end.
 bool has_end_by_now(const batch::AttemptLog& log, const batch::Attempt& attempt) {
   const batch::AttemptRecords records = log.read();
-  const batch::Attempt* const same = records.find(attempt.start());
+  const batch::Attempt* const same = records.find(attempt.start);
   return same != nullptr && same->end;
 }
 
@@ -71,11 +77,11 @@ void note_last(const batch::AttemptLog& log, const batch::Attempt& last,
 /// The job that submitted this one, which has not come as far as to begin a start.
 void note_not_begun(const batch::AttemptLog& log, const batch::Attempt& next,
                     const std::optional<batch::AccountedStart>& span) {
-  batch::Attempt job{.chain = next.chain,
-                     .job = BatchJob::of_this_process().previous,
-                     .began_unix_s = next.began_unix_s,
-                     .from_step = next.from_step,
-                     .exit_unix_s = next.exit_unix_s};
+  batch::Attempt job{
+      .start = {.id = BatchJob::of_this_process().previous, .chain = next.start.chain},
+      .began_unix_s = next.began_unix_s,
+      .from_step = next.from_step,
+      .exit_unix_s = next.exit_unix_s};
   auto accounted = if_over(span);
   if (!accounted) {
     accounted = ask_accounting(job);
@@ -95,36 +101,38 @@ void note_not_begun(const batch::AttemptLog& log, const batch::Attempt& next,
 void note_earlier_jobs(const batch::AttemptLog& log, batch::Attempt& next,
                        const telemetry::ExitRecord& left, double last_word_unix_s) {
   const batch::AttemptRecords records = log.read();
-  const batch::Attempt* const last = batch::newest_of_chain(records.attempts, next.chain);
+  const batch::Attempt* const last = batch::newest_of_chain(records.attempts, next.start.chain);
   const std::string previous = BatchJob::of_this_process().previous;
   const bool was_refused =
-      std::ranges::count(records.refused, previous, &batch::RefusedStart::job) > 0;
+      std::ranges::count(records.refused, previous, id_of<batch::RefusedStart>) > 0;
   const batch::Attempt* other = records.attempts.empty() ? nullptr : &records.attempts.back();
-  if (other != nullptr && (other->end || other->chain == next.chain || other->job == next.job)) {
+  if (other != nullptr &&
+      (other->end || other->start.chain == next.start.chain || other->start.id == next.start.id)) {
     other = nullptr;
   }
-  const auto spans = ask_job_spans(
-      {next.job, last != nullptr ? last->job : "", other != nullptr ? other->job : "", previous});
+  const auto spans = ask_job_spans({next.start.id, last != nullptr ? last->start.id : "",
+                                    other != nullptr ? other->start.id : "", previous});
   if (other != nullptr) {  // the run was submitted anew since, and its script noted no end
-    note_last(log, *other, left, last_word_unix_s, span_of(other->job, spans), false);
+    note_last(log, *other, left, last_word_unix_s, span_of(other->start.id, spans), false);
   }
-  const auto own = span_of(next.job, spans);
-  if (next.launch == 0 && own && own->began_unix_s <= next.began_unix_s) {
+  const auto own = span_of(next.start.id, spans);
+  if (next.start.launch == 0 && own && own->began_unix_s <= next.began_unix_s) {
     next.job_began_unix_s = own->began_unix_s;
   }
   if (last != nullptr) {
-    const bool is_own = last->job == next.job;
+    const bool is_own = last->start.id == next.start.id;
     // The end of a launch in this start of the job takes no nodes back.
-    if (!is_own || last->restart != next.restart || !last->end) {
+    if (!is_own || last->start.restarts != next.start.restarts || !last->end) {
       note_last(log, *last, left, last_word_unix_s,
-                is_own ? std::nullopt : span_of(last->job, spans));
+                is_own ? std::nullopt : span_of(last->start.id, spans));
     }
   }
-  if (previous.empty() || previous == next.job || (last != nullptr && previous == last->job)) {
+  if (previous.empty() || previous == next.start.id ||
+      (last != nullptr && previous == last->start.id)) {
     return;
   }
   const auto begun = std::ranges::find(records.attempts.rbegin(), records.attempts.rend(), previous,
-                                       &batch::Attempt::job);
+                                       id_of<batch::Attempt>);
   if (begun != records.attempts.rend()) {
     // A controller that was killed may have had it again since, for some time.
     release(log, *begun, if_over(span_of(previous, spans)));

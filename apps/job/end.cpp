@@ -55,7 +55,7 @@ bool has_been_replaced(const fs::path& log_dir, const batch::AttemptRecords& rec
 
 ExitCode end_replaced(const batch::AttemptLog& attempts, const batch::AttemptRecords& records,
                       const batch::Attempt& attempt) {
-  const batch::Attempt* const begun = records.find(attempt.start());
+  const batch::Attempt* const begun = records.find(attempt.start);
   if (begun == nullptr || !begun->end) {  // the later one may have noted it
     attempts.end(attempt, {.unix_s = unix_time_s(),
                            .code = ExitCode::no_progress,
@@ -192,7 +192,7 @@ ExitCode end(const Request& request) {
   if (has_been_replaced(log_dir, records, attempt)) {
     return end_replaced(attempts, records, attempt);
   }
-  if (const batch::Attempt* const begun = records.find(attempt.start())) {
+  if (const batch::Attempt* const begun = records.find(attempt.start)) {
     attempt = *begun;
   }
   const batch::AttemptEnd end =

@@ -23,7 +23,7 @@ std::optional<batch::AccountedStart> ask_accounting(const batch::Attempt& attemp
   do {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
         until - std::chrono::steady_clock::now());
-    const auto answer = program::ask_slurm(batch::accounting_command(attempt.job), left);
+    const auto answer = program::ask_slurm(batch::accounting_command(attempt.start.id), left);
     if (!answer || !answer->is_answer()) {
       return start;
     }

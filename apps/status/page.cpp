@@ -66,7 +66,7 @@ std::string refusal_text(const RunView& view) {
   }
   return fmt::format("; last start refused: {} (code {}, job {}, {})",
                      shown(view.refused->reason, most_characters), view.refused->code,
-                     shown(view.refused->job), ago(view.refused->unix_s, view));
+                     shown(view.refused->start.id), ago(view.refused->unix_s, view));
 }
 
 std::string hours_text(double hours) {
@@ -225,8 +225,9 @@ std::string job_columns(const std::string& job, const std::string& restart,
 
 /// "2+1" of the second launch in the third start of a job.
 std::string restart_text(const RunAttempt& attempt) {
-  return attempt.launch == 0 ? std::to_string(attempt.restart)
-                             : fmt::format("{}+{}", attempt.restart, attempt.launch);
+  return attempt.start.launch == 0
+             ? std::to_string(attempt.start.restarts)
+             : fmt::format("{}+{}", attempt.start.restarts, attempt.start.launch);
 }
 
 std::string attempt_line(const RunAttempt& attempt, bool goes_on, bool has_jobs,
@@ -235,7 +236,7 @@ std::string attempt_line(const RunAttempt& attempt, bool goes_on, bool has_jobs,
   const double until_s = goes_on ? view.now_unix_s : attempt.until_unix_s;
   return fmt::format(
       "  {}{:<19} {:>7} {:>8} {:>8}  {:>4}  {}",
-      job_columns(attempt.job.empty() ? "-" : shown(attempt.job, most_characters),
+      job_columns(attempt.start.id.empty() ? "-" : shown(attempt.start.id, most_characters),
                   restart_text(attempt), std::to_string(attempt.nodes), has_jobs),
       time_text(attempt.began_unix_s), duration_text(std::max(until_s - attempt.began_unix_s, 0.0)),
       attempt.from_step, attempt.to_step, attempt.ended ? fmt::format("{}", attempt.code) : "-",
@@ -251,7 +252,7 @@ void add_attempts(const RunView& view, std::size_t most_attempts, std::vector<st
   const RunAttempt* const newest = batch::newest_of_run(view.attempts);
   lines.emplace_back("");
   const bool has_jobs = std::any_of(view.attempts.begin(), view.attempts.end(),
-                                    [](const RunAttempt& one) { return !one.job.empty(); });
+                                    [](const RunAttempt& one) { return !one.start.id.empty(); });
   lines.push_back(format_message(
       "  {}{:<19} {:>7} {:>8} {:>8}  {:>4}  {}", job_columns("job", "restart", "nodes", has_jobs),
       "began", "lasted", "from", "to step", "code",

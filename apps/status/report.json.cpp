@@ -25,9 +25,9 @@ Json text_or_null(const std::string& text) {
 }
 
 Json json_of(const batch::RunAttempt& attempt) {
-  return {{"job", attempt.job.empty() ? Json(nullptr) : Json(attempt.job)},
-          {"restart", attempt.restart},
-          {"launch", attempt.launch},
+  return {{"job", attempt.start.id.empty() ? Json(nullptr) : Json(attempt.start.id)},
+          {"restart", attempt.start.restarts},
+          {"launch", attempt.start.launch},
           {"nodes", attempt.nodes},
           {"idle_nodes", attempt.idle_nodes},
           {"idle_with_nodes", attempt.idle_with_nodes},
@@ -43,8 +43,9 @@ Json json_of(const batch::RunAttempt& attempt) {
 }
 
 Json json_of(const batch::RefusedStart& start) {
-  return {{"job", start.job},     {"restart", start.restart}, {"launch", start.launch},
-          {"time", start.unix_s}, {"code", start.code},       {"reason", start.reason}};
+  return {{"job", start.start.id},        {"restart", start.start.restarts},
+          {"launch", start.start.launch}, {"time", start.unix_s},
+          {"code", start.code},           {"reason", start.reason}};
 }
 
 void add_eta(const batch::RunView& view, Json& json) {

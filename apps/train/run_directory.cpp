@@ -305,12 +305,7 @@ void RunDirectory::note_refusal(ExitCode code, const std::string& message) const
   if (rank_ == 0 && holder && holder->is_of_start(io::LeaseHolder::this_process())) {
     return;  // that one is the attempt; after another rank it may be rank 0 of this start
   }
-  attempts.refuse({.job = job.id,
-                   .restart = job.restarts,
-                   .launch = job.launch,
-                   .unix_s = unix_time_s(),
-                   .code = code,
-                   .reason = message});
+  attempts.refuse({.start = job, .unix_s = unix_time_s(), .code = code, .reason = message});
 }
 
 void RunDirectory::write_if_ours(const std::function<void()>& write) const {

@@ -104,10 +104,10 @@ std::optional<AccountedStart> accounted_start(std::string_view text, const Attem
   bool is_in_it = false;  // the steps of a start follow it
   for (const auto part : std::views::split(text, '\n')) {
     const auto fields = fields_of(std::string_view(part.begin(), part.end()));
-    if (!fields || !(*fields)[job_id].starts_with(attempt.job)) {
+    if (!fields || !(*fields)[job_id].starts_with(attempt.start.id)) {
       continue;
     }
-    const std::string_view rest = (*fields)[job_id].substr(attempt.job.size());
+    const std::string_view rest = (*fields)[job_id].substr(attempt.start.id.size());
     const double began_s = seconds((*fields)[began]).value_or(0);
     if (rest.empty()) {
       // A job that has lost a node, and goes on, has another line from then on.
@@ -178,11 +178,10 @@ std::vector<AccountedStart> job_spans(std::string_view text) {
   static const std::regex form(R"((\d+)\|([A-Z_]+)\|(\d+)\|(\d*)[^|]*\|(\d+)\|[^|\s]+)");
   std::vector<AccountedStart> spans;
   for (const auto& line : lines_of_form(text, form)) {
-    AccountedStart span{
-        .job = line[1],
-        .state = line[2],
-        .began_unix_s = static_cast<double>(number_of(line[3])),
-        .nodes = static_cast<int>(std::clamp<std::int64_t>(number_of(line[5]), 1, 1'000'000))};
+    AccountedStart span{.job = line[1],
+                        .state = line[2],
+                        .began_unix_s = static_cast<double>(number_of(line[3])),
+                        .nodes = nodes_in(line[5])};
     if (!line[4].empty() && !goes_on(span.state)) {
       span.ended_unix_s = number_of(line[4]);
     }

@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 namespace fourfold::batch {
 namespace {
@@ -97,11 +98,9 @@ std::vector<int> node_counts_in(const Json& json) {
 }
 
 Attempt attempt_of(const Json& json) {
-  const BatchJob start = start_in(json);
-  return {.chain = json.at("chain"),
-          .job = start.id,
-          .restart = start.restarts,
-          .launch = start.launch,
+  BatchJob start = start_in(json);
+  start.chain = json.at("chain");
+  return {.start = std::move(start),
           .nodes = whole_number<int>(json.at("nodes"), 1, most_nodes),
           .held_nodes = nodes_if_told(json, "held_nodes"),
           .idle_nodes = nodes_if_told(json, "idle_nodes"),
@@ -125,10 +124,7 @@ AttemptEnd end_of(const Json& json) {
 }
 
 RefusedStart refused_in(const Json& json) {
-  const BatchJob start = start_in(json);
-  return {.job = start.id,
-          .restart = start.restarts,
-          .launch = start.launch,
+  return {.start = start_in(json),
           .unix_s = json.at("time"),
           .code = code_in(json),
           .reason = json.at("reason")};
@@ -138,7 +134,7 @@ RefusedStart refused_in(const Json& json) {
 template <class Attempts>
 auto newest(Attempts& attempts, const BatchJob& start) {
   const auto found = std::find_if(attempts.rbegin(), attempts.rend(), [&](const Attempt& one) {
-    return one.start().is_same_launch(start);
+    return one.start.is_same_launch(start);
   });
   return found == attempts.rend() ? nullptr : &*found;
 }
@@ -165,14 +161,6 @@ void add(const Json& json, AttemptRecords& records) {
 
 }  // namespace
 
-BatchJob RefusedStart::start() const {
-  return {.id = job, .restarts = restart, .launch = launch};
-}
-
-BatchJob Attempt::start() const {
-  return {.id = job, .restarts = restart, .launch = launch};
-}
-
 const Attempt* AttemptRecords::find(const BatchJob& start) const {
   return newest(attempts, start);
 }
@@ -195,8 +183,8 @@ AttemptRecords AttemptLog::read() const {
 }
 
 void AttemptLog::begin(const Attempt& attempt) const {
-  Json json = head_of("begin", attempt.began_unix_s, attempt.start());
-  json["chain"] = attempt.chain;
+  Json json = head_of("begin", attempt.began_unix_s, attempt.start);
+  json["chain"] = attempt.start.chain;
   json["nodes"] = attempt.nodes;
   if (attempt.held_nodes > attempt.nodes) {
     json["held_nodes"] = attempt.held_nodes;
@@ -218,7 +206,7 @@ void AttemptLog::begin(const Attempt& attempt) const {
 }
 
 void AttemptLog::end(const Attempt& attempt, const AttemptEnd& end) const {
-  Json json = head_of("end", end.unix_s, attempt.start());
+  Json json = head_of("end", end.unix_s, attempt.start);
   json["code"] = end.code;
   json["reason"] = end.reason;
   json["step"] = or_null(end.step);
@@ -229,13 +217,13 @@ void AttemptLog::end(const Attempt& attempt, const AttemptEnd& end) const {
 }
 
 void AttemptLog::release(const Attempt& attempt, const JobRelease& release) const {
-  Json json = head_of("released", release.unix_s, attempt.start());
+  Json json = head_of("released", release.unix_s, attempt.start);
   json["nodes"] = release.nodes;
   append(line_of(json));
 }
 
 void AttemptLog::refuse(const RefusedStart& start) const {
-  Json json = head_of("refused", start.unix_s, start.start());
+  Json json = head_of("refused", start.unix_s, start.start);
   json["code"] = start.code;
   json["reason"] = start.reason;
   append(line_of(json));

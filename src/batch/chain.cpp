@@ -213,13 +213,13 @@ std::string why_not_noted(const std::optional<AccountedStart>& accounted) {
 
 }  // namespace
 
-std::optional<Refusal> refusal(std::span<const Attempt> attempts, const Attempt& next,
-                               const ChainLimits& limits) {
+std::optional<UserError> refusal(std::span<const Attempt> attempts, const Attempt& next,
+                                 const ChainLimits& limits) {
   std::vector<const Attempt*> links;
   for (const Attempt& attempt : attempts) {
     const bool was_mended =
-        attempt.start().is_same_launch(next.start()) && attempt.end && !attempt.end->retry;
-    if (attempt.chain == next.chain && !was_mended) {
+        attempt.start.is_same_launch(next.start) && attempt.end && !attempt.end->retry;
+    if (attempt.start.chain == next.start.chain && !was_mended) {
       links.push_back(&attempt);
     }
   }
@@ -230,55 +230,56 @@ std::optional<Refusal> refusal(std::span<const Attempt> attempts, const Attempt&
   // A STOP file is for a person to remove, and then the run goes on; the start itself looks for it.
   if (last && !last->retry && last->code != ExitCode::finished &&
       last->code != ExitCode::stopped_saved) {
-    return Refusal{
+    return UserError(
         last->code,
         format_message("job {} of this chain ended with code {} ({}); another start would "
                        "not mend that: see to it, then submit anew",
-                       links.back()->job, last->code, last->reason)};
+                       links.back()->start.id, last->code, last->reason));
   }
-  const auto is_first_launch = [](const Attempt* one) { return one->launch == 0; };
+  const auto is_first_launch = [](const Attempt* one) { return one->start.launch == 0; };
   const auto starts = std::ranges::count_if(links, is_first_launch);
-  if (limits.most_starts > 0 && next.launch == 0 && starts >= limits.most_starts) {
-    return Refusal{
+  if (limits.most_starts > 0 && next.start.launch == 0 && starts >= limits.most_starts) {
+    return UserError(
         ExitCode::no_progress,
         format_message(
             "this chain has started {} times (as often as FOURFOLD_MOST_STARTS allows); see "
             "whether it gets on, then submit anew",
-            starts)};
+            starts));
   }
   const std::int64_t stuck = starts_without_progress(links, next.from_step);
   if (limits.most_without_progress > 0 && stuck >= limits.most_without_progress) {
-    return Refusal{
+    return UserError(
         ExitCode::no_progress,
         format_message(
             "the last {} starts of this chain got no further than {} (job {} ended: {}); "
             "see to the reason, then submit anew",
-            stuck, step_text(next.from_step), links.back()->job,
-            last ? last->reason : std::string("without a word"))};
+            stuck, step_text(next.from_step), links.back()->start.id,
+            last ? last->reason : std::string("without a word")));
   }
   return std::nullopt;
 }
 
 const Attempt* newest_of_chain(std::span<const Attempt> attempts, const std::string& chain) {
   const auto found = std::find_if(attempts.rbegin(), attempts.rend(),
-                                  [&](const Attempt& one) { return one.chain == chain; });
+                                  [&](const Attempt& one) { return one.start.chain == chain; });
   return found == attempts.rend() ? nullptr : &*found;
 }
 
 bool is_superseded(std::span<const Attempt> attempts, const Attempt& attempt) {
   const auto own = std::find_if(attempts.rbegin(), attempts.rend(), [&](const Attempt& one) {
-    return one.start().is_same_launch(attempt.start());
+    return one.start.is_same_launch(attempt.start);
   });
-  return std::any_of(attempts.rbegin(), own,
-                     [&](const Attempt& later) { return later.chain == attempt.chain; });
+  return std::any_of(attempts.rbegin(), own, [&](const Attempt& later) {
+    return later.start.chain == attempt.start.chain;
+  });
 }
 
 bool is_of_earlier_start(std::span<const Attempt> attempts, const Attempt& attempt,
                          const BatchJob& by) {
   const auto own = std::ranges::find_if(
-      attempts, [&](const Attempt& one) { return one.start().is_same_launch(attempt.start()); });
+      attempts, [&](const Attempt& one) { return one.start.is_same_launch(attempt.start); });
   return std::any_of(attempts.begin(), own, [&](const Attempt& one) {
-    return one.chain == attempt.chain && one.start().is_same_launch(by);
+    return one.start.chain == attempt.start.chain && one.start.is_same_launch(by);
   });
 }
 
@@ -321,7 +322,7 @@ AttemptEnd end_not_noted(const telemetry::ExitRecord& left, const Attempt& attem
                          double last_word_unix_s, const std::optional<AccountedStart>& accounted) {
   const double ended_s = accounted ? accounted->ended_unix_s.value_or(0) : 0;
   const double until_s = std::max({last_word_unix_s, attempt.began_unix_s, ended_s});
-  const BatchJob own = attempt.start();
+  const BatchJob own = attempt.start;
   const bool is_own = is_since(left, attempt) && left.is_of(own);
   if ((is_own && left.end) || attempt.refused) {
     const double unix_s = is_own ? left.unix_s.value_or(until_s) : attempt.refused->unix_s;

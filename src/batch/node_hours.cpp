@@ -63,8 +63,9 @@ Held held(const RunAttempt& attempt, const RunAttempt* before) {
             .since_s = attempt.began_unix_s,
             .until_s = attempt.until_unix_s,
             .nodes_after = nodes};
-  const bool follows = attempt.launch > 0 && before != nullptr && before->job == attempt.job &&
-                       before->restart == attempt.restart;
+  const bool follows = attempt.start.launch > 0 && before != nullptr &&
+                       before->start.id == attempt.start.id &&
+                       before->start.restarts == attempt.start.restarts;
   const double since_s =
       follows ? before->until_unix_s : attempt.job_began_unix_s.value_or(attempt.began_unix_s);
   if (since_s < held.since_s && held.since_s - since_s < longest_s) {

@@ -16,9 +16,7 @@ bool is_time(double unix_s) {
 
 RunAttempt of_job(const Attempt& job) {
   RunAttempt attempt;
-  attempt.job = job.job;
-  attempt.restart = job.restart;
-  attempt.launch = job.launch;
+  attempt.start = job.start;
   attempt.nodes = job.nodes;
   attempt.held_nodes = job.held_nodes;
   attempt.idle_nodes = job.idle_nodes;
@@ -89,10 +87,6 @@ bool by_begin(const RunAttempt& a, const RunAttempt& b) {
 }
 
 }  // namespace
-
-BatchJob RunAttempt::start() const {
-  return {.id = job, .restarts = restart, .launch = launch};
-}
 
 std::vector<RunAttempt> attempts_of_run(std::span<const Attempt> jobs,
                                         std::span<const telemetry::TrainerStart> trainers) {

@@ -78,8 +78,8 @@ telemetry::ExitRecord exit_of_now(telemetry::ExitRecord left, std::optional<doub
   if (newest == nullptr) {
     return left;
   }
-  const Attempt* const job = newest->job.empty() ? nullptr : noted.find(newest->start());
-  if (job != nullptr && left.is_of(job->start())) {
+  const Attempt* const job = newest->start.id.empty() ? nullptr : noted.find(newest->start);
+  if (job != nullptr && left.is_of(job->start)) {
     if (!is_since(left, *job)) {
       return {};
     }
@@ -212,7 +212,8 @@ void take_run_file(const std::vector<Attempt>& attempts, RunView& view) {
 
 bool was_next_refused(const RunView& view) {
   const RunAttempt* const last = newest_of_run(view.attempts);
-  return last != nullptr && view.refused && !last->next.empty() && view.refused->job == last->next;
+  return last != nullptr && view.refused && !last->next.empty() &&
+         view.refused->start.id == last->next;
 }
 
 RunReader::RunReader(fs::path log_dir)
@@ -257,8 +258,7 @@ RunView RunReader::look(double now_unix_s) {
   view.hang_file = is_there(files.hang());
   take_progress(traces, starts, view);
   if (newest != nullptr && view.deadline_unix_s) {
-    const BatchJob job{.id = newest->job, .restarts = newest->restart};
-    if (const auto moved = telemetry::moved_end_of(job, log_dir_)) {
+    if (const auto moved = telemetry::moved_end_of(newest->start, log_dir_)) {
       view.deadline_unix_s = *moved;
     }
   }

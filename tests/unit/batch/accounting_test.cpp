@@ -13,7 +13,7 @@ using namespace fourfold::batch;
 
 Attempt attempt_of(const std::string& job, double began_unix_s) {
   Attempt attempt;
-  attempt.job = job;
+  attempt.start.id = job;
   attempt.began_unix_s = began_unix_s;
   return attempt;
 }

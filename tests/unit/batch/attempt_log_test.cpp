@@ -16,9 +16,12 @@ using fourfold::harness::write_bytes;
 
 namespace {
 
-const Attempt first{.chain = "c", .job = "7", .restart = 0, .nodes = 4, .began_unix_s = 1000};
-const Attempt second{
-    .chain = "c", .job = "7", .restart = 1, .nodes = 3, .began_unix_s = 2000.5, .from_step = 40};
+const Attempt first{
+    .start = {.id = "7", .restarts = 0, .chain = "c"}, .nodes = 4, .began_unix_s = 1000};
+const Attempt second{.start = {.id = "7", .restarts = 1, .chain = "c"},
+                     .nodes = 3,
+                     .began_unix_s = 2000.5,
+                     .from_step = 40};
 
 }  // namespace
 
@@ -53,7 +56,7 @@ TEST_CASE("what a start cost beside its own time is read again", "[attempt_log]"
   log.release(first, {.unix_s = 1600, .nodes = 3});  // as a still later start was told
   attempt.released = {.unix_s = 1600, .nodes = 3};
   CHECK(log.read().attempts == std::vector{attempt, second});
-  log.release({.job = "99"}, {.unix_s = 1600});  // of a start that nobody has noted
+  log.release({.start = {.id = "99"}}, {.unix_s = 1600});  // of a start that nobody has noted
   CHECK(log.read().attempts == std::vector{attempt, second});
 }
 
@@ -121,7 +124,7 @@ TEST_CASE("numbers that cannot be do no harm", "[attempt_log]") {
     CHECK(read[0].idle_nodes >= 0);
     CHECK(read[0].held_nodes >= 0);
     CHECK(read[0].idle_with_nodes.at(0) >= 1);
-    CHECK(read[0].restart >= 0);
+    CHECK(read[0].start.restarts >= 0);
     CHECK(read[0].from_step.value_or(-1) >= 0);
     REQUIRE(read[0].end);
     CHECK(read[0].end->step.value_or(-1) >= 0);
@@ -143,10 +146,11 @@ TEST_CASE("a log that cannot be written is said", "[attempt_log]") {
 TEST_CASE("a refused start is one of the attempt that has not ended", "[attempt_log]") {
   const ScratchFolder folder;
   const AttemptLog log(folder / "attempts.jsonl");
-  const RefusedStart before{.job = "6", .unix_s = 900, .reason = "no such key"};
+  const RefusedStart before{.start = {.id = "6"}, .unix_s = 900, .reason = "no such key"};
   const RefusedStart of_first{
-      .job = "7", .unix_s = 1010, .code = ExitCode::cannot_write, .reason = "disk full"};
-  const RefusedStart late{.job = "7", .unix_s = 1600, .reason = "typed by hand after its end"};
+      .start = {.id = "7"}, .unix_s = 1010, .code = ExitCode::cannot_write, .reason = "disk full"};
+  const RefusedStart late{
+      .start = {.id = "7"}, .unix_s = 1600, .reason = "typed by hand after its end"};
   log.refuse(before);  // by `fourfold job begin`: no attempt at all
   log.begin(first);
   log.refuse(of_first);
@@ -166,17 +170,17 @@ TEST_CASE("each launch inside a job has a begin and an end", "[attempt_log]") {
   const ScratchFolder folder;
   const AttemptLog log(folder / "attempts.jsonl");
   Attempt again = first;
-  again.launch = 1;
+  again.start.launch = 1;
   log.begin(first);
   log.end(first, {.unix_s = 1500, .code = ExitCode::node_fault, .reason = "gone", .retry = true});
   log.begin(again);
-  log.refuse({.job = "7", .launch = 1, .unix_s = 1600, .reason = "no such key"});
+  log.refuse({.start = {.id = "7", .launch = 1}, .unix_s = 1600, .reason = "no such key"});
   const AttemptRecords records = log.read();
   REQUIRE(records.attempts.size() == 2);
   CHECK((records.attempts[0].end && !records.attempts[0].refused));
   CHECK((!records.attempts[1].end && records.attempts[1].refused));
-  CHECK(records.attempts[1].launch == 1);
-  CHECK(records.find(again.start()) == &records.attempts[1]);
+  CHECK(records.attempts[1].start.launch == 1);
+  CHECK(records.find(again.start) == &records.attempts[1]);
   CHECK(read_bytes(folder / "attempts.jsonl").find("\"launch\":0") == std::string::npos);
 }
 

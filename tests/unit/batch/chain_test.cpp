@@ -14,7 +14,7 @@ using telemetry::ExitStatus;
 namespace {
 
 Attempt attempt(std::optional<std::int64_t> from_step, std::optional<AttemptEnd> end = {}) {
-  return {.chain = "c", .job = "7", .from_step = from_step, .end = std::move(end)};
+  return {.start = {.id = "7", .chain = "c"}, .from_step = from_step, .end = std::move(end)};
 }
 
 AttemptEnd ended(ExitCode code, bool retry) {
@@ -23,11 +23,11 @@ AttemptEnd ended(ExitCode code, bool retry) {
 
 /// The start that is asked for.
 Attempt next(const std::string& chain, std::optional<std::int64_t> checkpoint_step) {
-  return {.chain = chain, .job = "next", .from_step = checkpoint_step};
+  return {.start = {.id = "next", .chain = chain}, .from_step = checkpoint_step};
 }
 
 const BatchJob own{.id = "7"};
-const Attempt begun{.job = "7", .exit_unix_s = 1};  // after a start whose end lies there
+const Attempt begun{.start = {.id = "7"}, .exit_unix_s = 1};  // after a start whose end lies there
 
 /// An exit.json of `by`, written since then.
 telemetry::ExitRecord told(ExitStatus status, const BatchJob& by = own) {
@@ -54,9 +54,9 @@ TEST_CASE("starts that get nowhere end", "[chain]") {
   const std::vector<Attempt> none{attempt({}), attempt({}), attempt({})};
   const auto stuck = refusal(none, next("c", std::nullopt), {});
   REQUIRE(stuck);
-  CHECK(stuck->code == ExitCode::no_progress);
-  CHECK(stuck->reason.find("no checkpoint at all") != std::string::npos);
-  CHECK(stuck->reason.find("without a word") != std::string::npos);
+  CHECK(stuck->code() == ExitCode::no_progress);
+  CHECK(std::string(stuck->what()).find("no checkpoint at all") != std::string::npos);
+  CHECK(std::string(stuck->what()).find("without a word") != std::string::npos);
   CHECK_FALSE(refusal(std::span(none).first(2), next("c", std::nullopt), {}));
   CHECK_FALSE(refusal(none, next("c", 10), {}));  // the last one came somewhere
   CHECK_FALSE(refusal(none, next("c", std::nullopt), {.most_without_progress = 4}));
@@ -74,17 +74,17 @@ TEST_CASE("an end that no other start mends holds the later jobs of the chain", 
     const std::vector<Attempt> attempts{attempt(10, saved), attempt(20, ended(code, false))};
     const auto refused = refusal(attempts, next("c", 20), {});
     REQUIRE(refused);
-    CHECK(refused->code == code);
-    CHECK(refused->reason.find("because") != std::string::npos);
+    CHECK(refused->code() == code);
+    CHECK(std::string(refused->what()).find("because") != std::string::npos);
     CHECK_FALSE(refusal(attempts, next("another", 20), {}));  // submitted anew, by a person
   }
   // Mended by hand, inside the allocation in which it was found.
   const std::vector<Attempt> wrong{attempt(10, ended(ExitCode::config, false))};
   Attempt mended = next("c", 10);
   CHECK(refusal(wrong, mended, {}));
-  mended.job = wrong[0].job;
+  mended.start.id = wrong[0].start.id;
   CHECK_FALSE(refusal(wrong, mended, {}));
-  mended.restart = 1;
+  mended.start.restarts = 1;
   CHECK(refusal(wrong, mended, {}));
   // Stopped by a STOP file, which each start looks for itself: a person has removed it.
   CHECK_FALSE(
@@ -97,7 +97,7 @@ TEST_CASE("an end that no other start mends holds the later jobs of the chain", 
 TEST_CASE("the starts of a chain are counted if that is wanted", "[chain]") {
   const std::vector<Attempt> attempts{attempt(10, saved), attempt(20, saved)};
   CHECK_FALSE(refusal(attempts, next("c", 30), {.most_starts = 3}));
-  CHECK(refusal(attempts, next("c", 30), {.most_starts = 2})->code == ExitCode::no_progress);
+  CHECK(refusal(attempts, next("c", 30), {.most_starts = 2})->code() == ExitCode::no_progress);
 }
 
 TEST_CASE("a start that was told to end is one though another of its ranks was killed", "[chain]") {
@@ -144,13 +144,13 @@ TEST_CASE("a rank that ends by itself while others start is the one that is told
 
 TEST_CASE("launches inside a job are no starts of a chain, but may be stuck", "[chain]") {
   std::vector<Attempt> attempts{attempt(10, saved), attempt(20, saved)};
-  attempts[1].launch = 1;
+  attempts[1].start.launch = 1;
   CHECK_FALSE(refusal(attempts, next("c", 30), {.most_starts = 2}));
   Attempt inside = next("c", 30);
-  inside.launch = 1;
+  inside.start.launch = 1;
   CHECK_FALSE(refusal(attempts, inside, {.most_starts = 1}));
   attempts.assign(3, attempt(30, ended(ExitCode::node_fault, true)));
-  CHECK(refusal(attempts, inside, {})->code == ExitCode::no_progress);
+  CHECK(refusal(attempts, inside, {})->code() == ExitCode::no_progress);
 }
 
 TEST_CASE("exit.json is believed over the launcher", "[chain]") {
@@ -231,7 +231,7 @@ TEST_CASE("a run that was preempted, or is at its time limit, says so", "[chain]
 
 TEST_CASE("a start after which the chain has begun another decides nothing", "[chain]") {
   const auto start = [](const char* chain, const char* job, std::int64_t restart) {
-    return Attempt{.chain = chain, .job = job, .restart = restart};
+    return Attempt{.start = {.id = job, .restarts = restart, .chain = chain}};
   };
   const std::vector<Attempt> attempts{start("c", "1", 0), start("c", "2", 0), start("c", "2", 1),
                                       start("other", "3", 0)};
@@ -240,17 +240,17 @@ TEST_CASE("a start after which the chain has begun another decides nothing", "[c
   CHECK_FALSE(is_superseded(attempts, attempts[2]));  // another's start does not count
   CHECK_FALSE(is_superseded(attempts, attempts[3]));
   std::vector<Attempt> inside{attempts[0], attempts[0]};  // one job, launched again
-  inside[1].launch = 1;
+  inside[1].start.launch = 1;
   CHECK(is_superseded(inside, inside[0]));
   CHECK_FALSE(is_superseded(inside, inside[1]));
-  CHECK(is_of_earlier_start(inside, inside[1], inside[0].start()));
-  CHECK_FALSE(is_of_earlier_start(inside, inside[0], inside[1].start()));
+  CHECK(is_of_earlier_start(inside, inside[1], inside[0].start));
+  CHECK_FALSE(is_of_earlier_start(inside, inside[0], inside[1].start));
   CHECK_FALSE(is_superseded({}, attempts[0]));  // somebody has removed the file
 }
 
 TEST_CASE("what an earlier start of the chain has left is told from another chain's", "[chain]") {
   const auto start = [](const char* chain, const char* job, std::int64_t restart) {
-    return Attempt{.chain = chain, .job = job, .restart = restart};
+    return Attempt{.start = {.id = job, .restarts = restart, .chain = chain}};
   };
   const std::vector<Attempt> attempts{start("c", "1", 0), start("other", "2", 0),
                                       start("c", "3", 0), start("c", "3", 1), start("c", "4", 0)};
@@ -329,7 +329,8 @@ TEST_CASE("the end of a start before is never that of one that was refused", "[c
     CHECK(end_of(before, begun, own, 137, 5) == end_of({}, begun, own, 137, 5));
     // What `fourfold train` noted counts, whatever the launcher makes of its code.
     Attempt refused = begun;
-    refused.refused = RefusedStart{.job = "7", .code = ExitCode::config, .reason = "no such key"};
+    refused.refused =
+        RefusedStart{.start = {.id = "7"}, .code = ExitCode::config, .reason = "no such key"};
     for (const int launcher_code : {0, 1, 75, 78, 137}) {
       CHECK(end_of(before, refused, own, launcher_code, 5) ==
             AttemptEnd{.unix_s = 5, .code = ExitCode::config, .reason = "no such key"});
@@ -407,7 +408,8 @@ TEST_CASE("an end that nobody has noted is known by what was left", "[chain]") {
   CHECK(early.unix_s == 100);
   CHECK(early.reason.find("had not come to its first step") != std::string::npos);
   CHECK(end_not_noted(told(hung, {.id = "8"}), start, 0).code == ExitCode::node_fault);
-  start.refused = RefusedStart{.job = "7", .unix_s = 120, .code = ExitCode::config, .reason = "no"};
+  start.refused =
+      RefusedStart{.start = {.id = "7"}, .unix_s = 120, .code = ExitCode::config, .reason = "no"};
   CHECK(end_not_noted({}, start, 150).code == ExitCode::config);
   CHECK(end_not_noted({}, start, 150).unix_s == 120);
 }

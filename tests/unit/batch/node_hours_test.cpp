@@ -112,7 +112,7 @@ TEST_CASE("of an attempt that goes on nothing is lost yet", "[node_hours]") {
 
 TEST_CASE("a job costs from the begin that Slurm tells to its end", "[node_hours]") {
   RunAttempt job = ended(attempt(10, 11, 0, 60, {60}), ExitCode::stopped_saved);
-  job.job = "7";
+  job.start.id = "7";
   job.job_began_unix_s = 9.75 * hour_s;
   job.released = {.unix_s = 11.5 * hour_s, .nodes = 2};
   check({job}, 2 * 1.75, 0);
@@ -138,8 +138,8 @@ TEST_CASE("a job costs from the begin that Slurm tells to its end", "[node_hours
 TEST_CASE("the launches of a job follow each other without a gap", "[node_hours]") {
   RunAttempt first = ended(attempt(10, 11, 0, 60, {60}), ExitCode::node_fault);
   RunAttempt second = ended(attempt(11.5, 12, 60, 90, {90}), ExitCode::finished);
-  first.job = second.job = "7";
-  second.launch = 1;
+  first.start.id = second.start.id = "7";
+  second.start.launch = 1;
   second.nodes = 1;
   second.released = {.unix_s = 12.25 * hour_s, .nodes = 1};
   check({first, second}, 2 * 1 + 1.25, 0);
@@ -147,10 +147,10 @@ TEST_CASE("the launches of a job follow each other without a gap", "[node_hours]
   second.released->nodes = 2;
   check({first, second}, 2 * 1 + 2 * 1.25, 0);
   second.held_nodes = 0;
-  second.restart = 1;  // in the queue meanwhile
+  second.start.restarts = 1;  // in the queue meanwhile
   check({first, second}, 2 * 1 + 0.75, 0);
   // A controller that was killed had forgotten that the job had begun.
-  second.restart = second.launch = 0;
+  second.start.restarts = second.start.launch = 0;
   second.job_began_unix_s = 11.25 * hour_s;
   check({first, second}, 2 * 1 + 1, 0);
 }

@@ -13,7 +13,10 @@ using telemetry::TrainerStart;
 namespace {
 
 Attempt job(std::string name, double began_s, std::optional<std::int64_t> from_step = {}) {
-  return {.job = std::move(name), .nodes = 4, .began_unix_s = began_s, .from_step = from_step};
+  return {.start = {.id = std::move(name)},
+          .nodes = 4,
+          .began_unix_s = began_s,
+          .from_step = from_step};
 }
 
 Attempt ended(Attempt attempt, double unix_s, ExitCode code, std::optional<std::int64_t> step) {
@@ -40,7 +43,7 @@ TEST_CASE("a job and its trainer are one attempt", "[run_attempts]") {
   const std::vector trainers{first, trainer(3010, 50, 70, 3500)};
   const std::vector<RunAttempt> attempts = attempts_of_run(jobs, trainers);
   REQUIRE(attempts.size() == 2);
-  CHECK(attempts[0].job == "7");
+  CHECK(attempts[0].start.id == "7");
   CHECK(attempts[0].nodes == 4);
   CHECK(attempts[0].trained);
   CHECK(attempts[0].began_unix_s == 1000);
@@ -64,12 +67,12 @@ TEST_CASE("a start without a job is one too", "[run_attempts]") {
   const std::vector trainers{trainer(1010, 0, 50, 1990), by_hand, trainer(3010, 60, 70, 3500)};
   const std::vector<RunAttempt> attempts = attempts_of_run(jobs, trainers);
   REQUIRE(attempts.size() == 3);
-  CHECK(attempts[1].job.empty());
+  CHECK(attempts[1].start.id.empty());
   CHECK(attempts[1].nodes == 2);
   CHECK(attempts[1].code == ExitCode::hang);
   CHECK(attempts[1].retry);
   CHECK(attempts[1].until_unix_s == 2610);
-  CHECK(attempts[2].job == "8");
+  CHECK(attempts[2].start.id == "8");
   CHECK(attempts[2].from_step == 60);  // not what the job thought
   // A job has one trainer: the next is somebody else's.
   CHECK(attempts_of_run(std::vector{job("7", 1000)},

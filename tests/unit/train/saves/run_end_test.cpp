@@ -152,7 +152,7 @@ TEST_CASE("a fault before the first step is told", "[run_directory]") {
 
 TEST_CASE("a refused start of a job leaves one line in attempts.jsonl", "[run_directory]") {
   const ScratchFolder dir;
-  const Attempt begun{.chain = "7", .job = "7", .restart = 1, .began_unix_s = 1000};
+  const Attempt begun{.start = {.id = "7", .restarts = 1, .chain = "7"}, .began_unix_s = 1000};
   const AttemptLog log(dir / "attempts.jsonl");
   log.begin(begun);
   ::setenv("SLURM_JOB_ID", "7", 1);
@@ -167,8 +167,8 @@ TEST_CASE("a refused start of a job leaves one line in attempts.jsonl", "[run_di
   refuse(3);  // once is enough
   AttemptRecords records = log.read();
   REQUIRE(records.refused.size() == 1);
-  CHECK(records.refused[0].job == "7");
-  CHECK(records.refused[0].restart == 1);
+  CHECK(records.refused[0].start.id == "7");
+  CHECK(records.refused[0].start.restarts == 1);
   CHECK(records.refused[0].code == ExitCode::config);
   CHECK(records.refused[0].reason == "no such mesh");
   CHECK(records.attempts[0].refused == records.refused[0]);

@@ -34,13 +34,10 @@ struct AttemptEnd {
 /// A start that ended before it changed anything of the run: by `fourfold job begin`, or by
 /// `fourfold train` after it.
 struct RefusedStart {
-  std::string job = {};
-  std::int64_t restart = 0;
-  std::int64_t launch = 0;
+  BatchJob start = {};  ///< without its chain
   double unix_s = 0;
   ExitCode code = ExitCode::config;
   std::string reason = {};
-  BatchJob start() const;  ///< without its chain
   friend bool operator==(const RefusedStart&, const RefusedStart&) = default;
 };
 
@@ -54,10 +51,7 @@ struct JobRelease {
 
 /// One start of a run by a batch job.
 struct Attempt {
-  std::string chain = {};  ///< what jobs have in common that are to go on with each other
-  std::string job = {};
-  std::int64_t restart = 0;  ///< of that job
-  std::int64_t launch = 0;   ///< in that start of the job (BatchJob::launch)
+  BatchJob start = {};
   int nodes = 1;
   /// Those that its job has, where a restart inside it leaves one out; fewer: nodes.
   int held_nodes = 0;
@@ -76,7 +70,6 @@ struct Attempt {
   std::string run_file = {};  ///< the kept one that it is of (kept_run.hpp); empty: the user's
   std::optional<RefusedStart> refused = {};  ///< by `fourfold train`
   std::optional<AttemptEnd> end = {};        ///< nothing: it goes on, or was cut off
-  BatchJob start() const;                    ///< without its chain
   friend bool operator==(const Attempt&, const Attempt&) = default;
 };
 

@@ -27,19 +27,14 @@ struct ChainLimits {
 };
 
 /// Why a run should not be started once more.
-struct Refusal {
-  ExitCode code = ExitCode::no_progress;
-  std::string reason;
-};
-
 /// @param attempts  all of the run, in order; those of other chains do not count. Nor do those of
 ///   the same launch that ended in a way that another start does not mend: who starts
 ///   again inside one allocation is a person, who has mended it
 /// @param next      the start that is asked for: its chain, job, restart, launch and checkpoint
 /// @return nothing when it may start. Otherwise the code of the attempt before, if that ended in a
 /// way that another start does not mend, or no_progress
-std::optional<Refusal> refusal(std::span<const Attempt> attempts, const Attempt& next,
-                               const ChainLimits& limits);
+std::optional<UserError> refusal(std::span<const Attempt> attempts, const Attempt& next,
+                                 const ChainLimits& limits);
 
 /// Whether the chain has a later start than this one: Slurm has given up a node that lives on, and
 /// the run with it. Then nothing that this start decides counts.

@@ -18,9 +18,7 @@ namespace fourfold::batch {
 /// One start of a run with all that is known of it: by a batch job (attempts.jsonl), by the trainer
 /// (metrics.jsonl), mostly by both. A trainer started without a batch job of ours is one too.
 struct RunAttempt {
-  std::string job = {};  ///< empty: none
-  std::int64_t restart = 0;
-  std::int64_t launch = 0;  ///< Attempt::launch, as restart is
+  BatchJob start = {};  ///< no id: none
   int nodes = 1;
   int held_nodes = 0;  ///< as Attempt has them, and the next two
   int idle_nodes = 0;
@@ -42,8 +40,7 @@ struct RunAttempt {
   bool retry = false;
   std::string next = {};  ///< as AttemptEnd has them, or as Attempt where it has not ended
   std::string no_next = {};
-  bool refused = false;    ///< before it changed anything of the run
-  BatchJob start() const;  ///< without its chain; no id: none
+  bool refused = false;  ///< before it changed anything of the run
 };
 
 /// In the order in which they began. A trainer belongs to the newest job that had begun before it
