@@ -138,8 +138,6 @@ class Members {
   std::string file_name_;
 };
 
-class Members;
-
 /// rope_theta and rope_scaling of a llama from its config.json. transformers 5 has rope_parameters,
 /// 4 has rope_theta and rope_scaling; a file that was edited may have all, which must agree then.
 /// @pre config.context is filled in
