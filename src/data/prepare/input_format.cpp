@@ -68,13 +68,7 @@ void refuse_other_encoding(const std::filesystem::path& file, std::string_view t
   constexpr std::size_t one_in = 10;  // Latin 1 of a European language has some five of a hundred
   text = text.substr(0, looked_at_bytes);
   const std::size_t all = text.size() - begun_utf8_suffix(text);
-  std::size_t odd = 0;
-  while (!text.empty()) {
-    text.remove_prefix(valid_utf8_prefix(text));
-    const std::size_t next = invalid_utf8_prefix(text);
-    odd += next;
-    text.remove_prefix(next);
-  }
+  const std::size_t odd = invalid_utf8_bytes(text);
   if (odd > 1 && odd * one_in > all) {
     throw UserError(
         ExitCode::config,

@@ -138,7 +138,6 @@ void refuse_to_replace_others(const std::string& prefix, const PrepareOptions& o
   }
 }
 
-/// One output under way: its token files and its record.
 /// One that stays would lie beside newer ones, or the older set be lost for it.
 void require_replaceable(const std::string& prefix) {
   for (const char* suffix : {".json", ".bin", ".idx"}) {
@@ -150,6 +149,7 @@ void require_replaceable(const std::string& prefix) {
   }
 }
 
+/// One output under way: its token files and its record.
 class Part {
  public:
   Part(const std::filesystem::path& prefix, std::int32_t vocab_size)
@@ -295,15 +295,6 @@ class Preparation {
 
   bool is_of_bytes() const { return tokenizer_.files().kind == TokenizerKind::bytes; }
 
-  void count_odd_bytes(std::string_view text) {
-    while (!text.empty()) {
-      text.remove_prefix(detail::valid_utf8_prefix(text));
-      const std::size_t odd = detail::invalid_utf8_prefix(text);
-      odd_bytes_ += odd;
-      text.remove_prefix(odd);
-    }
-  }
-
   /// All parts become readable by their indexes, and these go first and come last: at no moment
   /// is there an older file beside a new one that a reader would take.
   std::vector<PreparedPart> publish() {
@@ -390,7 +381,7 @@ class Preparation {
     ids_.clear();
     tokenizer_.encode(text, ids_);
     lost_places_ += tokenizer_.lost_places(ids_);
-    count_odd_bytes(text);
+    odd_bytes_ += detail::invalid_utf8_bytes(text);
     if (ids_.empty()) {
       return;
     }

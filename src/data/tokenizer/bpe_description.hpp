@@ -96,6 +96,9 @@ struct BpeDescription {
   std::optional<std::vector<DecodeStep>> decoding;
 };
 
+/// Throws that a tokenizer file is damaged (data_corrupt).
+[[noreturn]] void damaged(const std::filesystem::path& file, const std::string& problem);
+
 /// GPT-2's splitting expression, which a ByteLevel pre-tokenizer applies.
 extern const char* const gpt2_expression;
 

@@ -18,12 +18,6 @@
 namespace fourfold::data::detail {
 namespace {
 
-[[noreturn]] void corrupt(const BpeDescription& description, const std::string& problem) {
-  throw UserError(ExitCode::data_corrupt,
-                  format_message("{}: {}; the tokenizer file is damaged, fetch or make it again",
-                                 description.file.string(), problem));
-}
-
 /// Spelling of the token that stands for a byte: <0x0A>.
 std::string byte_token(int byte) {
   return fmt::format("<0x{:02X}>", byte);
@@ -108,7 +102,7 @@ void BpeModel::read_merges(const BpeDescription& description) {
     const auto id_of = [&](const std::string& token) {
       const std::int32_t id = id_or_none(ids, token);
       if (id < 0) {
-        corrupt(description,
+        damaged(description.file,
                 format_message(
                     "merge {} ('{}' and '{}') needs the token '{}', which the vocabulary lacks",
                     rank, left, right, token));

@@ -14,8 +14,6 @@
 
 namespace fourfold::data::detail {
 
-/// Throws that the file is damaged (data_corrupt).
-[[noreturn]] void damaged(const std::filesystem::path& file, const std::string& problem);
 /// Throws that a component is not supported (config).
 [[noreturn]] void unsupported(const std::filesystem::path& file, const std::string& component);
 

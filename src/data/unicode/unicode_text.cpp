@@ -406,6 +406,17 @@ std::size_t invalid_utf8_prefix(std::string_view text) {
   return end;
 }
 
+std::size_t invalid_utf8_bytes(std::string_view text) {
+  std::size_t all = 0;
+  while (!text.empty()) {
+    text.remove_prefix(valid_utf8_prefix(text));
+    const std::size_t next = invalid_utf8_prefix(text);
+    all += next;
+    text.remove_prefix(next);
+  }
+  return all;
+}
+
 std::size_t begun_utf8_suffix(std::string_view text) {
   for (std::size_t bytes = 1; bytes <= std::min<std::size_t>(3, text.size()); ++bytes) {
     const std::string begun(text.substr(text.size() - bytes));

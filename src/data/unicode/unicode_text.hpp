@@ -103,6 +103,9 @@ std::size_t valid_utf8_prefix(std::string_view text);
 /// or is empty.
 std::size_t invalid_utf8_prefix(std::string_view text);
 
+/// All bytes of `text` that belong to no valid character.
+std::size_t invalid_utf8_bytes(std::string_view text);
+
 /// The bytes at the end of `text` with which a character begins that further bytes can complete; 0
 /// when there are none.
 std::size_t begun_utf8_suffix(std::string_view text);
