@@ -22,86 +22,90 @@ double in_mb(std::int64_t bytes) {
   return static_cast<double>(bytes) / 1e6;
 }
 
-void log_run_summary_memory(const RunFacts& facts) {
-  const std::size_t libraries = own_library_bytes(facts.run, facts.mesh);
-  log::info(format_message(
-      "memory per rank: {} MiB ({}{})", mib_text(facts.memory.total_bytes() + libraries),
-      memory_by_use_text(facts.memory),
-      libraries == 0 ? "" : format_message(", libraries {}", mib_text(libraries))));
-  const StateTier& tier = facts.runner.tier();
-  if (!tier.is_offloaded() && !facts.run.config.offload.activations_on_host) {
+void log_run_summary_memory(const StepRunner& runner, const comm::Mesh& mesh,
+                            const device::Arena& memory) {
+  const std::size_t libraries = own_library_bytes(runner.resolved(), mesh);
+  log::info(
+      format_message("memory per rank: {} MiB ({}{})", mib_text(memory.total_bytes() + libraries),
+                     memory_by_use_text(memory),
+                     libraries == 0 ? "" : format_message(", libraries {}", mib_text(libraries))));
+  const StateTier& tier = runner.tier();
+  if (!tier.is_offloaded() && !runner.resolved().config.offload.activations_on_host) {
     return;
   }
   log::info(format_message("offloaded per rank: {} MiB in host memory (activations {}){}",
                            mib_text(tier.host_bytes()), mib_text(tier.host_activation_bytes()),
                            tier.tier() == runfile::StateTier::nvme
                                ? format_message(", {} MiB in {}", mib_text(tier.file_bytes()),
-                                                facts.run.config.offload.nvme_directory)
+                                                runner.resolved().config.offload.nvme_directory)
                                : ""));
 }
 
-void log_run_summary_traffic(const RunFacts& facts) {
-  const runfile::MeshConfig& wanted = facts.run.config.mesh;
-  if (const std::int64_t bytes = facts.runner.sent_gradient_bytes(); bytes > 0) {
+void log_run_summary_traffic(const StepRunner& runner, comm::Mesh& mesh) {
+  const runfile::RunConfig& config = runner.resolved().config;
+  const runfile::MeshConfig& wanted = config.mesh;
+  if (const std::int64_t bytes = runner.sent_gradient_bytes(); bytes > 0) {
     log::info(
         format_message("gradients: {:.2f} MB sent per rank and step, mesh.dp_compress = \"{}\"",
                        in_mb(bytes), name(wanted.dp_compress)));
   } else if (wanted.dp_compress != parallel::GradientCompression{} &&
-             facts.mesh.data_plane().size() == 1) {
+             mesh.data_plane().size() == 1) {
     log::info("mesh.dp_compress has no effect: no other rank has the same parameters");
   }
-  if (const OuterOptimizer& outer = facts.runner.outer_optimizer(); outer.in_use()) {
+  if (const OuterOptimizer& outer = runner.outer_optimizer(); outer.in_use()) {
     log::info(
         format_message("{} replicas train by themselves: {:.2f} MB of weights sent per rank "
                        "every {} steps, optim.outer = \"{}\"",
-                       facts.mesh.shape().dp, in_mb(outer.sent_bytes()), wanted.average_every,
-                       name(facts.run.config.optim.outer)));
+                       mesh.shape().dp, in_mb(outer.sent_bytes()), wanted.average_every,
+                       name(config.optim.outer)));
   } else if (wanted.dp_mode == runfile::DataParallelMode::local) {
     log::info("mesh.dp_mode = \"local\" has no effect: mesh.dp is 1");
   }
 }
 
-void log_run_summary_graphs(const RunFacts& facts) {
-  const GraphUse use = graph_use(facts.run, device::has_own_memory);
+void log_run_summary_graphs(const ResolvedRun& run) {
+  const GraphUse use = graph_use(run, device::has_own_memory);
   if (!use.why_not.empty()) {
     log::info(format_message("train.cuda_graphs = true has no effect: {}", use.why_not));
   }
 }
 
 /// Sent by this rank per step, on average; 0 where it is not known.
-std::int64_t data_plane_bytes(const RunFacts& facts) {
-  const OuterOptimizer& outer = facts.runner.outer_optimizer();
+std::int64_t data_plane_bytes(const StepRunner& runner) {
+  const OuterOptimizer& outer = runner.outer_optimizer();
   const std::int64_t weights =
-      outer.in_use() ? outer.sent_bytes() / facts.run.config.mesh.average_every : 0;
-  return facts.runner.sent_gradient_bytes() + weights;
+      outer.in_use() ? outer.sent_bytes() / runner.resolved().config.mesh.average_every : 0;
+  return runner.sent_gradient_bytes() + weights;
 }
 
 }  // namespace
 
-void log_run_summary(const RunFacts& facts) {
+void log_run_summary(const StepRunner& runner, comm::Mesh& mesh, const data::TokenDataset& dataset,
+                     const device::Arena& memory) {
+  const runfile::RunConfig& config = runner.resolved().config;
   log::info(format_message(
       "{} with {:.2f} M parameters, {} on mesh {}, {} samples of {} tokens per "
       "epoch",
-      model::family_name(facts.run.config.model),
-      in_mb(model::parameter_count(facts.run.config.model)), name(facts.run.config.train.precision),
-      facts.mesh.shape().str(), facts.dataset.samples(), facts.dataset.context()));
-  log_run_summary_memory(facts);
-  log_run_summary_traffic(facts);
-  if (const std::string text = utilization_text(facts.run.config, device::device_facts().name);
+      model::family_name(config.model), in_mb(model::parameter_count(config.model)),
+      name(config.train.precision), mesh.shape().str(), dataset.samples(), dataset.context()));
+  log_run_summary_memory(runner, mesh, memory);
+  log_run_summary_traffic(runner, mesh);
+  if (const std::string text = utilization_text(config, device::device_facts().name);
       !text.empty()) {
     log::info(text);
   }
-  log_run_summary_graphs(facts);
+  log_run_summary_graphs(runner.resolved());
 }
 
-telemetry::RunStart run_start(const RunFacts& facts, telemetry::RunStart known) {
-  const runfile::RunConfig& config = facts.run.config;
+telemetry::RunStart run_start(const StepRunner& runner, const comm::Mesh& mesh,
+                              telemetry::RunStart known) {
+  const runfile::RunConfig& config = runner.resolved().config;
   known.steps = config.train.steps;
-  known.mesh = facts.mesh.shape().str();
+  known.mesh = mesh.shape().str();
   known.precision = name(config.train.precision);
   known.parameters = model::parameter_count(config.model);
   known.tokens_per_step = config.train.global_batch * config.model.context;
-  known.data_plane_bytes = data_plane_bytes(facts);
+  known.data_plane_bytes = data_plane_bytes(runner);
   known.flop_per_token = model::flops_per_token(config.model, config.model.context);
   known.peak_flop_per_s = peak_flop_per_s(config, device::device_facts().name);
   return known;

@@ -16,21 +16,15 @@
 
 namespace fourfold::train {
 
-/// What is set up; borrowed.
-struct RunFacts {
-  const ResolvedRun& run;
-  comm::Mesh& mesh;
-  const data::TokenDataset& dataset;  ///< of training
-  const StepRunner& runner;
-  const device::Arena& memory;
-};
-
 /// Model, mesh, memory and traffic, in the log.
-void log_run_summary(const RunFacts& facts);
+/// @param dataset  of training
+void log_run_summary(const StepRunner& runner, comm::Mesh& mesh, const data::TokenDataset& dataset,
+                     const device::Arena& memory);
 
 /// The same for metrics and report. @param known  what only the program knows; the rest is filled
 /// in, but where the run begins
-telemetry::RunStart run_start(const RunFacts& facts, telemetry::RunStart known);
+telemetry::RunStart run_start(const StepRunner& runner, const comm::Mesh& mesh,
+                              telemetry::RunStart known);
 
 // Against what a run's model FLOP utilization (MFU) is counted.
 //

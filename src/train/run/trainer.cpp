@@ -101,15 +101,14 @@ Trainer::Trainer(ResolvedRun run, comm::Mesh& mesh, const TrainerOptions& option
   read_first_batches(progress_);
   memory_watch_.look();
   device::return_freed_memory();
-  const RunFacts facts{run_, mesh, dataset_, runner_, arena_};
-  log_run_summary(facts);
+  log_run_summary(runner_, mesh, dataset_, arena_);
   mesh.world().barrier();  // no rank refuses any more when the first one writes that the run starts
   if (is_told_finished_ && !has_nothing_to_do()) {
     stop_while_finished_ = stop_request_.stop_before_first_step(mesh.world(), needed_s());
     require_not_superseded(stop_while_finished_);
   }
   if (metrics_ != nullptr && !has_nothing_to_do() && stop_while_finished_ == StopReason::none) {
-    telemetry::RunStart start = run_start(facts, options.facts);
+    telemetry::RunStart start = run_start(runner_, mesh, options.facts);
     start.first_step = progress_.step;
     start.checkpoint = saves_->newest().string();
     start.deadline_unix_s = options.deadline_unix_s.value_or(0);
