@@ -65,9 +65,9 @@ schedule::Timeline simulate(const schedule::Schedule& schedule, const ScheduleCo
     timeline.events.push_back(
         {transfer.receive.rank, receive, message.receive_s, message.complete_s});
   };
-  const schedule::ExecutionOrder order = schedule::execution_order(schedule, needs);
-  timeline.events.reserve(order.done.size());
-  for (const auto& [rank, index] : order.done) {
+  const std::vector<schedule::ActionPlace> order = schedule::execution_order(schedule, needs);
+  timeline.events.reserve(order.size());
+  for (const auto& [rank, index] : order) {
     const Action& action = schedule.ranks[rank][index];
     const schedule::Dependencies::Node& node = needs.nodes[rank][index];
     double& now_s = clock_s[rank];

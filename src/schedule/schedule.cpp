@@ -1,11 +1,13 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
+#include <fourfold/base/enum_name.hpp>
 #include <fourfold/schedule/schedule.hpp>
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 namespace fourfold::schedule {
 namespace {
@@ -33,25 +35,10 @@ bool ends_backward(ActionKind kind) noexcept {
 }
 
 std::string_view name(ActionKind kind) noexcept {
-  switch (kind) {
-    case ActionKind::forward:
-      return "forward";
-    case ActionKind::backward:
-      return "backward";
-    case ActionKind::backward_input:
-      return "backward input";
-    case ActionKind::backward_weight:
-      return "backward weight";
-    case ActionKind::send_activation:
-      return "send activation";
-    case ActionKind::receive_activation:
-      return "receive activation";
-    case ActionKind::send_gradient:
-      return "send gradient";
-    case ActionKind::receive_gradient:
-      break;
-  }
-  return "receive gradient";
+  constexpr std::array<std::string_view, 8> names{
+      "forward",         "backward",           "backward input", "backward weight",
+      "send activation", "receive activation", "send gradient",  "receive gradient"};
+  return name_in(names, kind);
 }
 
 std::string_view name(Placement placement) noexcept {

@@ -12,8 +12,7 @@
 namespace fourfold::schedule {
 namespace {
 
-Defect check_memory(const Schedule& schedule, const std::vector<std::vector<int>>& slot_limits,
-                    const Places& places) {
+Defect check_memory(const Schedule& schedule, const std::vector<std::vector<int>>& slot_limits) {
   for (int rank = 0; rank < std::ssize(slot_limits); ++rank) {
     const std::vector<Action>& actions = schedule.ranks[rank];
     for (int chunk = 0; chunk < std::ssize(slot_limits[rank]); ++chunk) {
@@ -22,7 +21,7 @@ Defect check_memory(const Schedule& schedule, const std::vector<std::vector<int>
         const Action& action = actions[index];
         if (action.chunk == chunk && action.slot >= limit) {
           return fmt::format("{} uses slot {}, but chunk {} has memory for {} micro-batches",
-                             places.action(rank, index), action.slot, chunk, limit);
+                             Places{}.action(schedule, rank, index), action.slot, chunk, limit);
         }
       }
     }
@@ -31,7 +30,8 @@ Defect check_memory(const Schedule& schedule, const std::vector<std::vector<int>
 }
 
 /// Why an action cannot begin: the end of a message that another rank has not posted, or itself.
-ActionPlace waited_for(const Dependencies& needs, const ExecutionOrder& order,
+/// @param reached  [rank] actions that were done
+ActionPlace waited_for(const Dependencies& needs, const std::vector<int>& reached,
                        const ActionPlace& waiting) {
   for (const int number : needs.nodes[waiting.rank][waiting.index].waits) {
     if (number < 0) {
@@ -39,7 +39,7 @@ ActionPlace waited_for(const Dependencies& needs, const ExecutionOrder& order,
     }
     const Transfer& transfer = needs.transfers[number];
     for (const ActionPlace& end : {transfer.send, transfer.receive}) {
-      if (order.reached[end.rank] <= end.index) {
+      if (reached[end.rank] <= end.index) {
         return end;
       }
     }
@@ -92,18 +92,18 @@ Defect check_channels(const Schedule& schedule, const Places& places) {
         return fmt::format(
             "{} is met by {}: sends and receives cross (both ends of a channel must "
             "keep the same order); give one rank the order of the other",
-            places.action(from, sent), places.action(to, got));
+            places.action(schedule, from, sent), places.action(schedule, to, got));
       }
     }
     if (both < channel.sends.size()) {
       const auto [rank, index] = channel.sends[both];
       return fmt::format("{} goes to rank {}, which does not receive it",
-                         places.action(rank, index), channel.to);
+                         places.action(schedule, rank, index), channel.to);
     }
     if (both < channel.receives.size()) {
       const auto [rank, index] = channel.receives[both];
-      return fmt::format("{} waits for rank {}, which does not send it", places.action(rank, index),
-                         channel.from);
+      return fmt::format("{} waits for rank {}, which does not send it",
+                         places.action(schedule, rank, index), channel.from);
     }
   }
   return std::nullopt;
@@ -111,9 +111,12 @@ Defect check_channels(const Schedule& schedule, const Places& places) {
 
 Defect check_progress(const Schedule& schedule, const Places& places) {
   const Dependencies needs = dependencies(schedule);
-  const ExecutionOrder order = execution_order(schedule, needs);
+  std::vector<int> reached(schedule.ranks.size());
+  for (const ActionPlace& done : execution_order(schedule, needs)) {
+    ++reached[done.rank];
+  }
   int rank = 0;
-  while (rank < schedule.stages && order.reached[rank] == std::ssize(schedule.ranks[rank])) {
+  while (rank < schedule.stages && reached[rank] == std::ssize(schedule.ranks[rank])) {
     ++rank;
   }
   if (rank == schedule.stages) {
@@ -123,11 +126,11 @@ Defect check_progress(const Schedule& schedule, const Places& places) {
   std::vector<bool> told(schedule.ranks.size());
   while (!told[rank]) {
     told[rank] = true;
-    const ActionPlace waiting{rank, order.reached[rank]};
-    const ActionPlace needed = waited_for(needs, order, waiting);
-    text += (text.back() == ' ' ? "" : "; ") + places.action(waiting.rank, waiting.index);
+    const ActionPlace waiting{rank, reached[rank]};
+    const ActionPlace needed = waited_for(needs, reached, waiting);
+    text += (text.back() == ' ' ? "" : "; ") + places.action(schedule, waiting.rank, waiting.index);
     if (needed != waiting) {
-      text += " waits for " + places.action(needed.rank, needed.index);
+      text += " waits for " + places.action(schedule, needed.rank, needed.index);
     }
     rank = needed.rank;
   }
@@ -148,9 +151,8 @@ Defect check_all(const Schedule& schedule, const Places& places) {
 
 std::optional<std::string> check_schedule(const Schedule& schedule,
                                           const std::vector<std::vector<int>>& slot_limits) {
-  const Places places(schedule);
-  auto defect = check_all(schedule, places);
-  return defect ? defect : check_memory(schedule, slot_limits, places);
+  auto defect = check_all(schedule, {});
+  return defect ? defect : check_memory(schedule, slot_limits);
 }
 
 }  // namespace fourfold::schedule

@@ -223,7 +223,7 @@ Defect check_compute(const Schedule& schedule, const Places& places) {
       const Action& action = schedule.ranks[rank][index];
       if (const char* why =
               is_compute(action.kind) ? compute_defect(schedule, rank, action, table) : nullptr) {
-        return fmt::format("{} {}", places.action(rank, index), why);
+        return fmt::format("{} {}", places.action(schedule, rank, index), why);
       }
     }
     for (int chunk = 0; chunk < schedule.chunks; ++chunk) {
@@ -248,7 +248,7 @@ Defect check_buffers(const Schedule& schedule, const Places& places) {
     RankBuffers buffers(schedule, rank);
     for (int index = 0; index < std::ssize(schedule.ranks[rank]); ++index) {
       if (const char* why = buffers.pass(schedule.ranks[rank][index])) {
-        return fmt::format("{} {}", places.action(rank, index), why);
+        return fmt::format("{} {}", places.action(schedule, rank, index), why);
       }
     }
     if (const std::string missing = buffers.unsent(); !missing.empty()) {

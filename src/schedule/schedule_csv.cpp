@@ -95,18 +95,81 @@ class Reader {
     }
   }
 
-  Schedule take() { return std::move(schedule_); }
-  const CellTable& cells() const noexcept { return cells_; }
-  /// "F7 at line 1, column 4": the first cell that names the last micro-batch, or the last chunk.
-  /// Where the file's size looks wrong, a typing error in it may be what is wrong.
-  const std::string& highest_micro_batch() const noexcept { return highest_micro_batch_; }
-  const std::string& highest_chunk() const noexcept { return highest_chunk_; }
+  const Schedule& schedule() const noexcept { return schedule_; }
+  const Places& places() const noexcept { return places_; }
+
+  /// The text is about this run, and the tables of the checker stay as small as the text.
+  void check_sizes(int stages, int micro_batches) const {
+    if (schedule_.micro_batches == 0) {
+      refuse("has no actions (every rank has a line); write one, as `fourfold plan --csv` does");
+    }
+    if (stages != 0 && stages != schedule_.stages) {
+      refuse(
+          format_message("has lines for {} ranks, but mesh.pp = {} (one line per stage); set "
+                         "mesh.pp to {} or write {} lines",
+                         schedule_.stages, stages, schedule_.stages, stages));
+    }
+    if (micro_batches != 0 && micro_batches != schedule_.micro_batches) {
+      refuse(format_message(
+          "is for {} micro-batches (its last is that of {}), but a step has {} "
+          "(train.global_batch / (mesh.dp * train.micro_batch)); correct the cell, or "
+          "change train.global_batch so that it has {}",
+          schedule_.micro_batches, highest_micro_batch_, micro_batches, schedule_.micro_batches));
+    }
+    if (schedule_.placement == Placement::vee && schedule_.chunks != 2) {
+      refuse(format_message(
+          "has {} chunk{} (the last is that of {}), but its placement is vee (down the "
+          "ranks and back up); use chunks 0 and 1, or write '# placement: loop'",
+          schedule_.chunks, schedule_.chunks == 1 ? "" : "s", highest_chunk_));
+    }
+    for (int rank = 0; rank < schedule_.stages; ++rank) {
+      const std::int64_t least = std::int64_t{2} * schedule_.chunks * schedule_.micro_batches;
+      if (2 * std::ssize(schedule_.ranks[rank]) < least) {
+        refuse(format_message(
+            "line {} (rank {}) has {} actions (forward and backward of {} micro-batches in {} "
+            "chunk{} are {}; the last micro-batch is that of {}, the last chunk that of {}); "
+            "complete it, or correct that cell",
+            places_.lines[rank], rank, schedule_.ranks[rank].size(), schedule_.micro_batches,
+            schedule_.chunks, schedule_.chunks == 1 ? "" : "s", least, highest_micro_batch_,
+            highest_chunk_));
+      }
+      check_no_micro_batch_missing(rank);
+      check_no_chunk_missing(rank);
+    }
+  }
 
   [[noreturn]] void refuse(const std::string& what) const {
     throw UserError(ExitCode::config, format_message("mesh.schedule: {} {}", file_name_, what));
   }
 
  private:
+  /// A number that is mistyped is too large for the rest, or leaves a gap among the others.
+  void check_no_micro_batch_missing(int rank) const {
+    std::vector<bool> seen(schedule_.micro_batches);
+    for (const Action& action : schedule_.ranks[rank]) {
+      seen[action.micro_batch] = true;
+    }
+    const auto missing = std::ranges::find(seen, false);
+    if (missing != seen.end()) {
+      refuse(format_message(
+          "line {} (rank {}) does nothing with micro-batch {} (the last micro-batch is "
+          "that of {}); complete it, or correct that cell",
+          places_.lines[rank], rank, missing - seen.begin(), highest_micro_batch_));
+    }
+  }
+
+  void check_no_chunk_missing(int rank) const {
+    for (int chunk = 0; chunk < schedule_.chunks; ++chunk) {
+      if (std::ranges::find(schedule_.ranks[rank], chunk, &Action::chunk) ==
+          schedule_.ranks[rank].end()) {
+        refuse(format_message(
+            "line {} (rank {}) does nothing with chunk {} (the last chunk is that of {}); "
+            "complete it, or correct that cell",
+            places_.lines[rank], rank, chunk, highest_chunk_));
+      }
+    }
+  }
+
   void read_line(std::string_view line) {
     const std::size_t comment = std::min(line.find('#'), line.size());
     const bool has_comment = comment < line.size();
@@ -125,8 +188,8 @@ class Reader {
     }
     ++schedule_.stages;
     std::vector<Action>& actions = schedule_.ranks.emplace_back();
-    cells_.lines.push_back(line_);
-    cells_.columns.emplace_back();
+    places_.lines.push_back(line_);
+    places_.columns.emplace_back();
     std::size_t begin = 0;
     while (begin <= line.size()) {
       const std::size_t end = std::min(line.find(',', begin), line.size());
@@ -134,7 +197,7 @@ class Reader {
       if (!cell.empty()) {
         const std::size_t offset = cell.data() - line.data();
         actions.push_back(read_cell(cell, offset));
-        cells_.columns.back().push_back(offset + 1);
+        places_.columns.back().push_back(offset + 1);
       }
       begin = end + 1;
     }
@@ -188,80 +251,12 @@ class Reader {
   int line_ = 0;
   int first_empty_ = 0;  ///< line without a rank after the first rank's; 0: none
   Schedule schedule_;
-  CellTable cells_;
+  Places places_;
+  /// "F7 at line 1, column 4": the first cell that names the last micro-batch, or the last chunk.
+  /// Where the file's size looks wrong, a typing error in it may be what is wrong.
   std::string highest_micro_batch_;
   std::string highest_chunk_;
 };
-
-/// A number that is mistyped is too large for the rest, or leaves a gap among the others.
-void check_no_micro_batch_missing(const Reader& reader, const Schedule& schedule, int rank) {
-  std::vector<bool> seen(schedule.micro_batches);
-  for (const Action& action : schedule.ranks[rank]) {
-    seen[action.micro_batch] = true;
-  }
-  const auto missing = std::ranges::find(seen, false);
-  if (missing != seen.end()) {
-    reader.refuse(format_message(
-        "line {} (rank {}) does nothing with micro-batch {} (the last micro-batch is "
-        "that of {}); complete it, or correct that cell",
-        reader.cells().lines[rank], rank, missing - seen.begin(), reader.highest_micro_batch()));
-  }
-}
-
-void check_no_chunk_missing(const Reader& reader, const Schedule& schedule, int rank) {
-  for (int chunk = 0; chunk < schedule.chunks; ++chunk) {
-    if (std::ranges::find(schedule.ranks[rank], chunk, &Action::chunk) ==
-        schedule.ranks[rank].end()) {
-      reader.refuse(format_message(
-          "line {} (rank {}) does nothing with chunk {} (the last chunk is that of {}); "
-          "complete it, or correct that cell",
-          reader.cells().lines[rank], rank, chunk, reader.highest_chunk()));
-    }
-  }
-}
-
-/// The text is about this run, and the tables of the checker stay as small as the text.
-void check_sizes(const Reader& reader, const Schedule& schedule, int stages, int micro_batches) {
-  if (schedule.micro_batches == 0) {
-    reader.refuse(
-        "has no actions (every rank has a line); write one, as `fourfold plan --csv` does");
-  }
-  if (stages != 0 && stages != schedule.stages) {
-    reader.refuse(
-        format_message("has lines for {} ranks, but mesh.pp = {} (one line per stage); set "
-                       "mesh.pp to {} or write {} lines",
-                       schedule.stages, stages, schedule.stages, stages));
-  }
-  if (micro_batches != 0 && micro_batches != schedule.micro_batches) {
-    reader.refuse(
-        format_message("is for {} micro-batches (its last is that of {}), but a step has {} "
-                       "(train.global_batch / (mesh.dp * train.micro_batch)); correct the cell, or "
-                       "change train.global_batch so that it has {}",
-                       schedule.micro_batches, reader.highest_micro_batch(), micro_batches,
-                       schedule.micro_batches));
-  }
-  if (schedule.placement == Placement::vee && schedule.chunks != 2) {
-    reader.refuse(format_message(
-        "has {} chunk{} (the last is that of {}), but its placement is vee (down the "
-        "ranks and back up); use chunks 0 and 1, or write '# placement: loop'",
-        schedule.chunks, schedule.chunks == 1 ? "" : "s", reader.highest_chunk()));
-  }
-  for (int rank = 0; rank < schedule.stages; ++rank) {
-    const std::int64_t least = std::int64_t{2} * schedule.chunks * schedule.micro_batches;
-    if (2 * std::ssize(schedule.ranks[rank]) < least) {
-      reader.refuse(format_message(
-          "line {} (rank {}) has {} actions (forward and backward of {} micro-batches in {} "
-          "chunk{} "
-          "are {}; the last micro-batch is that of {}, the last chunk that of {}); complete it, or "
-          "correct that cell",
-          reader.cells().lines[rank], rank, schedule.ranks[rank].size(), schedule.micro_batches,
-          schedule.chunks, schedule.chunks == 1 ? "" : "s", least, reader.highest_micro_batch(),
-          reader.highest_chunk()));
-    }
-    check_no_micro_batch_missing(reader, schedule, rank);
-    check_no_chunk_missing(reader, schedule, rank);
-  }
-}
 
 }  // namespace
 
@@ -275,13 +270,12 @@ Schedule read_schedule_csv(std::string_view text, const std::string& file_name, 
                            int micro_batches) {
   Reader reader(file_name);
   reader.read(text);
-  const Schedule compute = reader.take();
-  check_sizes(reader, compute, stages, micro_batches);
-  if (const Defect defect = check_compute(compute, Places(compute, &reader.cells()))) {
+  reader.check_sizes(stages, micro_batches);
+  if (const Defect defect = check_compute(reader.schedule(), reader.places())) {
     reader.refuse(format_message("is wrong: {}", *defect));
   }
-  Schedule schedule = lowered(compute);
-  if (const Defect defect = check_all(schedule, Places(schedule, &reader.cells()))) {
+  Schedule schedule = lowered(reader.schedule());
+  if (const Defect defect = check_all(schedule, reader.places())) {
     reader.refuse(format_message("cannot run: {}", *defect));
   }
   return schedule;

@@ -126,9 +126,10 @@ Dependencies dependencies(const Schedule& schedule) {
   return result;
 }
 
-ExecutionOrder execution_order(const Schedule& schedule, const Dependencies& dependencies) {
-  ExecutionOrder order;
-  order.reached.assign(schedule.ranks.size(), 0);
+std::vector<ActionPlace> execution_order(const Schedule& schedule,
+                                         const Dependencies& dependencies) {
+  std::vector<ActionPlace> order;
+  std::vector<int> reached(schedule.ranks.size());
   std::vector<int> posted(dependencies.transfers.size(), 0);  // ends of each message
   const auto complete = [&](int transfer) { return transfer < 0 || posted[transfer] == 2; };
   std::deque<int> awake;
@@ -138,13 +139,13 @@ ExecutionOrder execution_order(const Schedule& schedule, const Dependencies& dep
   while (!awake.empty()) {
     const int rank = awake.front();
     awake.pop_front();
-    int& index = order.reached[rank];
+    int& index = reached[rank];
     while (index < std::ssize(schedule.ranks[rank])) {
       const Dependencies::Node& node = dependencies.nodes[rank][index];
       if (!std::ranges::all_of(node.waits, complete)) {
         break;
       }
-      order.done.push_back({rank, index});
+      order.push_back({rank, index});
       ++index;
       if (node.transfer >= 0 && ++posted[node.transfer] == 2) {
         const Transfer& transfer = dependencies.transfers[node.transfer];

@@ -22,26 +22,25 @@ bool belongs_to(const Action& transfer, const Action& compute) {
 }  // namespace
 
 std::string Places::rank(int rank) const {
-  return table_ == nullptr ? fmt::format("rank {}", rank)
-                           : fmt::format("line {} (rank {})", table_->lines[rank], rank);
+  return lines.empty() ? fmt::format("rank {}", rank)
+                       : fmt::format("line {} (rank {})", lines[rank], rank);
 }
 
-std::string Places::action(int rank, int index) const {
-  const std::vector<Action>& actions = schedule_->ranks[rank];
+std::string Places::action(const Schedule& schedule, int rank, int index) const {
+  const std::vector<Action>& actions = schedule.ranks[rank];
   const Action& action = actions[index];
   const auto compute = is_compute(action.kind)
                            ? actions.begin() + index
                            : std::ranges::find_if(actions, [&](const Action& other) {
                                return belongs_to(action, other);
                              });
-  if (table_ == nullptr || compute == actions.end()) {
-    return fmt::format("rank {}, action {} ({})", rank, index, str(action, schedule_->chunks));
+  if (lines.empty() || compute == actions.end()) {
+    return fmt::format("rank {}, action {} ({})", rank, index, str(action, schedule.chunks));
   }
   const auto number = std::count_if(actions.begin(), compute,
                                     [](const Action& other) { return is_compute(other.kind); });
-  const std::string place =
-      fmt::format("line {}, column {} ({})", table_->lines[rank], table_->columns[rank][number],
-                  str(*compute, schedule_->chunks));
+  const std::string place = fmt::format("line {}, column {} ({})", lines[rank],
+                                        columns[rank][number], str(*compute, schedule.chunks));
   return is_compute(action.kind)
              ? place
              : fmt::format("what {} {}", place, is_send(action.kind) ? "sends" : "receives");

@@ -11,29 +11,18 @@
 
 namespace fourfold::schedule {
 
-/// Where the compute actions of a schedule stand in a text; lines and columns count from 1.
-struct CellTable {
+/// How messages about a schedule name its parts: by number, or by place in a text. Lines and
+/// columns count from 1; without any the actions are in no text.
+struct Places {
   std::vector<int> lines;                          ///< [rank]
   std::vector<std::vector<std::int64_t>> columns;  ///< [rank][n]: of its n-th compute action
-};
-
-/// How messages about a schedule name its parts: by number, or by place in a text.
-class Places {
- public:
-  /// @param schedule  lowered or not; borrowed, as is the table
-  /// @param table     of these compute actions, in order; nullptr: they are in no text
-  explicit Places(const Schedule& schedule, const CellTable* table = nullptr)
-      : schedule_(&schedule), table_(table) {}
 
   /// "rank 1", or "line 3 (rank 1)".
   std::string rank(int rank) const;
   /// "rank 1, action 5 (F3)": counted from 0 in the rank's list. Or "line 3, column 7 (F3)"; sends
   /// and receives, which no text has, by their compute action: "what line 3, column 7 (F3) sends".
-  std::string action(int rank, int index) const;
-
- private:
-  const Schedule* schedule_;
-  const CellTable* table_;
+  /// @param schedule  lowered or not
+  std::string action(const Schedule& schedule, int rank, int index) const;
 };
 
 using Defect = std::optional<std::string>;

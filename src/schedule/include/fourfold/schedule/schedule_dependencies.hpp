@@ -52,12 +52,9 @@ struct Dependencies {
 /// @pre every channel has as many receives as sends; slots are in range, as lowered() makes them
 Dependencies dependencies(const Schedule& schedule);
 
-struct ExecutionOrder {
-  std::vector<ActionPlace> done;  ///< an order in which one after the other can happen
-  std::vector<int> reached;       ///< [rank] actions done; fewer than the rank has: deadlock
-};
-
+/// An order in which one action after the other can happen; fewer of a rank than it has: deadlock.
 /// Linear in the number of actions.
-ExecutionOrder execution_order(const Schedule& schedule, const Dependencies& dependencies);
+std::vector<ActionPlace> execution_order(const Schedule& schedule,
+                                         const Dependencies& dependencies);
 
 }  // namespace fourfold::schedule
