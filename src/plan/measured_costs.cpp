@@ -2,42 +2,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/plan/simulate.hpp>
 
+#include <cstddef>
 #include <map>
 #include <vector>
 
 namespace fourfold::plan {
-namespace {
-
-using schedule::ActionKind;
-
-struct Mean {
-  double sum_s = 0;
-  int count = 0;
-  void add(double value_s) {
-    sum_s += value_s;
-    ++count;
-  }
-  double value_s() const { return count > 0 ? sum_s / count : 0; }
-};
-
-}  // namespace
 
 ScheduleCosts measured_costs(const schedule::Timeline& measured) {
-  std::vector<std::map<ActionKind, Mean>> stages(measured.virtual_stages());
+  using schedule::ActionKind;
+  const std::size_t stages = measured.virtual_stages();
+  std::vector<std::map<ActionKind, double>> sums_s(stages);
+  std::vector<std::map<ActionKind, int>> counts(stages);
   for (const schedule::TimelineEvent& event : measured.events) {
     if (is_compute(event.action.kind)) {
-      Mean& mean = stages[measured.virtual_stage_of(event)][event.action.kind];
-      mean.add(event.end_s - event.begin_s);
+      const int stage = measured.virtual_stage_of(event);
+      sums_s[stage][event.action.kind] += event.end_s - event.begin_s;
+      ++counts[stage][event.action.kind];
     }
   }
   ScheduleCosts costs;
-  for (std::map<ActionKind, Mean>& means : stages) {
-    PassCosts& stage = costs.stages.emplace_back();
-    stage.forward_s = means[ActionKind::forward].value_s();
-    stage.backward_input_s = means[ActionKind::backward_input].value_s();
-    stage.backward_weight_s = means[ActionKind::backward_weight].value_s();
-    if (means.contains(ActionKind::backward)) {
-      stage.backward_s = means[ActionKind::backward].value_s();
+  for (std::size_t stage = 0; stage < stages; ++stage) {
+    const auto mean_s = [&](ActionKind kind) {
+      return counts[stage].contains(kind) ? sums_s[stage][kind] / counts[stage][kind] : 0;
+    };
+    PassCosts& passes = costs.stages.emplace_back();
+    passes.forward_s = mean_s(ActionKind::forward);
+    passes.backward_input_s = mean_s(ActionKind::backward_input);
+    passes.backward_weight_s = mean_s(ActionKind::backward_weight);
+    if (counts[stage].contains(ActionKind::backward)) {
+      passes.backward_s = mean_s(ActionKind::backward);
     }
   }
   return costs;

@@ -87,18 +87,6 @@ std::string style(int chunks) {
   return "<style>" + css + "</style>";
 }
 
-struct TimeUnit {
-  double per_s;
-  std::string_view name;
-};
-
-TimeUnit unit_for(double range, Drawing::Unit unit) {
-  if (unit == Drawing::Unit::own) {
-    return {1, "units of time"};
-  }
-  return range >= 2 ? TimeUnit{1, "s"} : range >= 2e-3 ? TimeUnit{1e3, "ms"} : TimeUnit{1e6, "µs"};
-}
-
 class Picture {
  public:
   Picture(std::span<const Timeline> timelines, const Drawing& drawing)
@@ -116,6 +104,10 @@ class Picture {
       }
     }
     range_s_ = range_s_ > 0 ? range_s_ : 1;
+    if (drawing.unit == Drawing::Unit::seconds) {
+      units_per_s_ = range_s_ >= 2 ? 1 : range_s_ >= 2e-3 ? 1e3 : 1e6;
+      unit_ = range_s_ >= 2 ? "s" : range_s_ >= 2e-3 ? "ms" : "µs";
+    }
     // Wide enough for two digits in the shortest cell, within reason.
     constexpr double wanted_cell = 15;
     chart_width_ = std::clamp(wanted_cell * range_s_ / shortest_s_, 760.0, 2600.0);
@@ -211,14 +203,13 @@ class Picture {
     const Action& action = event.action;
     const double x = px(event.begin_s, summary);
     const double cell_width = px(event.end_s, summary) - x;
-    const TimeUnit unit = unit_for(range_s_, drawing_.unit);
     std::string svg = fmt::format(
         "<rect class=\"{}{}\" x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{}\" rx=\"2.5\">"
         "<title>rank {}: {} of micro-batch {}, chunk {}; {:.6g} to {:.6g} {}</title></rect>",
         color_of(action.kind).css_class, action.chunk, x, y, cell_width, row_height, event.rank,
         name(action.kind), action.micro_batch, action.chunk,
-        (event.begin_s - summary.begin_s) * unit.per_s,
-        (event.end_s - summary.begin_s) * unit.per_s, unit.name);
+        (event.begin_s - summary.begin_s) * units_per_s_,
+        (event.end_s - summary.begin_s) * units_per_s_, unit_);
     const std::string number = fmt::format("{}", action.micro_batch);
     if (cell_width >= digit_width * static_cast<double>(number.size()) + 1.5) {
       const bool dark = lightness(action.chunk, timeline.chunks) > 60;
@@ -229,8 +220,7 @@ class Picture {
   }
 
   std::string axis(double y) const {
-    const TimeUnit unit = unit_for(range_s_, drawing_.unit);
-    const double range = range_s_ * unit.per_s;
+    const double range = range_s_ * units_per_s_;
     const double step = tick_distance(range, static_cast<int>(chart_width_ / 90));
     std::string svg = fmt::format(
         "<line class=\"rule\" x1=\"{0}\" x2=\"{1:.1f}\" y1=\"{2:.1f}\" "
@@ -244,13 +234,15 @@ class Picture {
           x, y + 2, y + 6, y + 19, i * step);
     }
     return svg + fmt::format("<text class=\"e\" x=\"{}\" y=\"{:.1f}\">{}</text>\n", left - 12,
-                             y + 19, unit.name == "units of time" ? "time" : unit.name);
+                             y + 19, drawing_.unit == Drawing::Unit::own ? "time" : unit_);
   }
 
   std::span<const Timeline> timelines_;
   const Drawing& drawing_;
   std::vector<TimelineSummary> summaries_;
   double range_s_ = 0;
+  double units_per_s_ = 1;
+  std::string_view unit_ = "units of time";
   double shortest_s_ = std::numeric_limits<double>::infinity();
   int chunks_ = 1;
   double chart_width_ = 0;

@@ -28,13 +28,15 @@ class Process {
       : timeline_(timeline), pid_(pid), events_(events) {}
 
   void write() {
-    add_name("process_name", 0, timeline_.name);
+    add_meta("process_name", 0, "name", timeline_.name);
     for (int rank = 0; rank < timeline_.stages; ++rank) {
       add_row(rank, 2 * rank + 1, fmt::format("rank {}", rank));
     }
     for (const schedule::TimelineSpan& span : timeline_.spans) {
       if (span.kind == schedule::SpanKind::communication) {
-        add_collective(span);
+        add_beside(span.rank, span.name, "communication", span.begin_s, span.end_s,
+                   span.collective ? described(*span.collective, span.end_s - span.begin_s)
+                                   : ordered_json());
       } else {
         add_span(span);
       }
@@ -43,7 +45,8 @@ class Process {
       if (is_compute(event.action.kind)) {
         add_slice(event);
       } else if (event.end_s > event.begin_s) {
-        add_message(event);
+        add_beside(event.rank, str(event.action, timeline_.chunks), name(event.action.kind),
+                   event.begin_s, event.end_s, {});
       }
     }
     for (const auto& [key, event] : passes_) {
@@ -55,23 +58,20 @@ class Process {
   /// A pass of a micro-batch through a virtual stage: backward or not, stage, micro-batch.
   using Pass = std::tuple<bool, int, int>;
 
-  ordered_json head(const char* phase, int rank) const {
-    return {{"ph", phase}, {"pid", pid_}, {"tid", rank}};
+  ordered_json timed(const char* phase, int row, const std::string& name, std::string_view category,
+                     double time_s) const {
+    return {{"ph", phase},  {"pid", pid_},     {"tid", row},
+            {"name", name}, {"cat", category}, {"ts", time_s * us_per_s}};
   }
 
-  void add_name(const char* what, int rank, const std::string& text) {
-    ordered_json event = head("M", rank);
-    event["name"] = what;
-    event["args"] = {{"name", text}};
-    events_.push_back(std::move(event));
+  void add_meta(const char* what, int row, const char* key, const ordered_json& value) {
+    events_.push_back(
+        {{"ph", "M"}, {"pid", pid_}, {"tid", row}, {"name", what}, {"args", {{key, value}}}});
   }
 
   void add_row(int row, int place, const std::string& text) {
-    add_name("thread_name", row, text);
-    ordered_json event = head("M", row);
-    event["name"] = "thread_sort_index";
-    event["args"] = {{"sort_index", place}};
-    events_.push_back(std::move(event));
+    add_meta("thread_name", row, "name", text);
+    add_meta("thread_sort_index", row, "sort_index", place);
   }
 
   /// In a row of its own above that of the rank's actions.
@@ -80,25 +80,15 @@ class Process {
     if (named_rows_.insert(row).second) {
       add_row(row, 2 * span.rank, fmt::format("rank {}, step", span.rank));
     }
-    ordered_json json = head("X", row);
-    json["name"] = span.name;
-    json["cat"] = "step";
-    json["ts"] = span.begin_s * us_per_s;
+    ordered_json json = timed("X", row, span.name, "step", span.begin_s);
     json["dur"] = (span.end_s - span.begin_s) * us_per_s;
     events_.push_back(std::move(json));
   }
 
-  ordered_json described(const char* phase, const TimelineEvent& event, double time_s) const {
-    ordered_json json = head(phase, event.rank);
-    json["name"] = str(event.action, timeline_.chunks);
-    json["cat"] = std::string(name(event.action.kind));
-    json["ts"] = time_s * us_per_s;
-    return json;
-  }
-
   void add_slice(const TimelineEvent& event) {
     const Action& action = event.action;
-    ordered_json json = described("X", event, event.begin_s);
+    ordered_json json =
+        timed("X", event.rank, str(action, timeline_.chunks), name(action.kind), event.begin_s);
     json["dur"] = (event.end_s - event.begin_s) * us_per_s;
     json["args"] = {{"micro_batch", action.micro_batch},
                     {"chunk", action.chunk},
@@ -110,26 +100,16 @@ class Process {
     }
   }
 
-  void add_message(const TimelineEvent& event) {
-    const std::int64_t id = next_id_++;
-    for (const char* phase : {"b", "e"}) {
-      ordered_json json = described(phase, event, *phase == 'b' ? event.begin_s : event.end_s);
-      json["id"] = id;
-      events_.push_back(std::move(json));
-    }
-  }
-
   /// Beside what the rank does: a track of its own in the rank's.
-  void add_collective(const schedule::TimelineSpan& span) {
+  /// @param arguments  or null
+  void add_beside(int rank, const std::string& name, std::string_view category, double begin_s,
+                  double end_s, const ordered_json& arguments) {
     const std::int64_t id = next_id_++;
     for (const char* phase : {"b", "e"}) {
-      ordered_json json = head(phase, span.rank);
-      json["name"] = span.name;
-      json["cat"] = "communication";
-      json["ts"] = (*phase == 'b' ? span.begin_s : span.end_s) * us_per_s;
+      ordered_json json = timed(phase, rank, name, category, *phase == 'b' ? begin_s : end_s);
       json["id"] = id;
-      if (*phase == 'b' && span.collective) {
-        json["args"] = described(*span.collective, span.end_s - span.begin_s);
+      if (*phase == 'b' && !arguments.is_null()) {
+        json["args"] = arguments;
       }
       events_.push_back(std::move(json));
     }
@@ -161,10 +141,8 @@ class Process {
     const std::int64_t id = next_id_++;
     for (const char* phase : {"s", "f"}) {
       const TimelineEvent& end = *phase == 's' ? *from->second : to;
-      ordered_json json = head(phase, end.rank);
-      json["name"] = backward ? "gradient" : "activation";
-      json["cat"] = "message";
-      json["ts"] = end.begin_s * us_per_s;
+      ordered_json json =
+          timed(phase, end.rank, backward ? "gradient" : "activation", "message", end.begin_s);
       json["id"] = id;
       if (*phase == 'f') {
         json["bp"] = "e";
