@@ -12,7 +12,9 @@ using device::MemoryUse;
 
 TensorParallel::TensorParallel(comm::Communicator& tp, const TensorParallelOptions& options,
                                device::Arena& arena)
-    : tp_(&tp), sequence_parallel_(options.sequence_parallel), counts_(tp.size()) {
+    : tp_(std::make_unique<RecordedCommunicator>(tp)),
+      sequence_parallel_(options.sequence_parallel),
+      counts_(tp.size()) {
   if (alone()) {
     return;
   }
@@ -89,6 +91,10 @@ void TensorParallel::reduce_rows(TensorView partial_TD, TensorView y_RD, device:
 void TensorParallel::cross_entropy(model::VocabularyPart part, TensorView logits_TV,
                                    ConstTensorView target_T, TensorView loss_T,
                                    std::optional<float> gradient_scale, device::StreamRef stream) {
+  if (alone()) {
+    ParallelHooks::cross_entropy(part, logits_TV, target_T, loss_T, gradient_scale, stream);
+    return;
+  }
   const std::int64_t rows = logits_TV.dim(0);
   const std::int64_t numbers = rows * kernels::part_statistics;
   const Shape all{tp_->size(), rows, kernels::part_statistics};

@@ -15,19 +15,13 @@ namespace fourfold::parallel {
 
 /// Where activations meet on a mesh: rows and features on the tp axis, queries and keys on the cp
 /// axis. Axes of degree 1 send nothing. Weights and gradients are this rank's alone.
-class MeshHooks : public model::ParallelHooks {
+class MeshHooks : public TensorParallel {
  public:
   /// Collective over the mesh, which is borrowed.
   MeshHooks(comm::Mesh& mesh, const TensorParallelOptions& tensor,
             const ContextParallelOptions& context, device::Arena& arena);
 
   void show_products_to(model::MatmulObserver* observer) override;
-  Range residual_rows(std::int64_t rows) const override;
-  bool adds_once() const override;
-  ConstTensorView gather_rows(ConstTensorView x_RD, std::int64_t rows,
-                              device::StreamRef stream) override;
-  void prefetch_rows(ConstTensorView x_RD, std::int64_t rows, device::StreamRef stream) override;
-  void reduce_rows(TensorView partial_TD, TensorView y_RD, device::StreamRef stream) override;
   void attention(const kernels::AttentionShape& shape, kernels::ConstHeads q, kernels::ConstHeads k,
                  kernels::ConstHeads v, kernels::Heads out, float* lse_BNT,
                  device::StreamRef stream) override;
@@ -36,25 +30,15 @@ class MeshHooks : public model::ParallelHooks {
                           kernels::ConstHeads dout, const float* lse_BNT, float* delta_BNT,
                           kernels::Heads dq, kernels::Heads dk, kernels::Heads dv,
                           device::StreamRef stream) override;
-  void cross_entropy(model::VocabularyPart part, TensorView logits_TV, ConstTensorView target_T,
-                     TensorView loss_T, std::optional<float> gradient_scale,
-                     device::StreamRef stream) override;
-
   /// What the axes move of the arena.
   MovedMemories moved_memory() const;
 
   /// Notes what goes over the axes from here on. @param recorder  borrowed; or nullptr
   void record_into(CollectiveRecorder* recorder) noexcept;
 
- protected:
-  /// The tp axis, recorded.
-  comm::Communicator& tp() noexcept { return tp_; }
-
  private:
   comm::Mesh* mesh_;
-  RecordedCommunicator tp_;
   RecordedCommunicator cp_;
-  TensorParallel tensor_;
   std::unique_ptr<ContextParallel> context_;  ///< none with one rank on the cp axis
 };
 

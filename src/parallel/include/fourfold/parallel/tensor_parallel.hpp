@@ -21,9 +21,11 @@
 #include <fourfold/device/arena.hpp>
 #include <fourfold/device/stream.hpp>
 #include <fourfold/model/parallel_hooks.hpp>
+#include <fourfold/parallel/collective_recorder.hpp>
 
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -56,35 +58,41 @@ struct TensorParallelOptions {
   DType compute = DType::f32;
 };
 
-/// What the hooks do on the tp axis. Collective over it. With one rank nothing is sent or copied.
-class TensorParallel {
+/// The hooks on the tp axis. Collective over it. With one rank nothing is sent or copied.
+class TensorParallel : public model::ParallelHooks {
  public:
   /// Takes what it needs from `arena`: two buffers of T x D with sequence parallelism, four numbers
   /// per row and rank for the loss. @param tp  borrowed
   TensorParallel(comm::Communicator& tp, const TensorParallelOptions& options,
                  device::Arena& arena);
 
-  /// The contracts are those of model::ParallelHooks.
-  Range residual_rows(std::int64_t rows) const;
-  bool adds_once() const { return tp_->rank() == 0; }
-  ConstTensorView gather_rows(ConstTensorView x_RD, std::int64_t rows, device::StreamRef stream);
-  void prefetch_rows(ConstTensorView x_RD, std::int64_t rows, device::StreamRef stream);
-  void reduce_rows(TensorView partial_TD, TensorView y_RD, device::StreamRef stream);
+  Range residual_rows(std::int64_t rows) const override;
+  bool adds_once() const override { return tp_->rank() == 0; }
+  ConstTensorView gather_rows(ConstTensorView x_RD, std::int64_t rows,
+                              device::StreamRef stream) override;
+  void prefetch_rows(ConstTensorView x_RD, std::int64_t rows, device::StreamRef stream) override;
+  void reduce_rows(TensorView partial_TD, TensorView y_RD, device::StreamRef stream) override;
   void cross_entropy(model::VocabularyPart part, TensorView logits_TV, ConstTensorView target_T,
                      TensorView loss_T, std::optional<float> gradient_scale,
-                     device::StreamRef stream);
+                     device::StreamRef stream) override;
 
-  bool alone() const { return tp_->size() == 1; }
+  /// Notes what goes over the axis from here on. @param recorder  borrowed; or nullptr
+  void record_into(CollectiveRecorder* recorder) noexcept { tp_->record_into(recorder); }
   /// Rows are where the model computes them, or gathered in buffers.
   MovedMemories moved_memory() const;
 
+ protected:
+  /// The tp axis, recorded.
+  comm::Communicator& tp() noexcept { return *tp_; }
+
  private:
+  bool alone() const { return tp_->size() == 1; }
   bool cuts_rows() const { return sequence_parallel_ && !alone(); }
   /// Elements of each rank's rows in counts_.
   void count_rows(std::int64_t rows, std::int64_t features);
   comm::Work start_gather(ConstTensorView x_RD, TensorView all_TD, device::StreamRef stream);
 
-  comm::Communicator* tp_;
+  std::unique_ptr<RecordedCommunicator> tp_;
   bool sequence_parallel_;
   TensorView gathered_TD_;  ///< of gather_rows
   TensorView ahead_TD_;     ///< of prefetch_rows, until its gather_rows swaps the two
