@@ -68,15 +68,17 @@ std::vector<TimelineSpan> spans_from(const std::string& lines, int rank) {
 }
 
 /// Pairs of begin and end of all actions and spans of all ranks, rank after rank.
-std::vector<double> gather_pairs(std::span<const std::int64_t> counts, const RankTimings& mine,
+std::vector<double> gather_pairs(std::span<const std::int64_t> counts,
+                                 std::span<const double> actions_s,
+                                 std::span<const TimelineSpan> spans, double clock_offset_s,
                                  comm::Communicator& pp) {
-  std::vector<double> own(mine.actions_s.begin(), mine.actions_s.end());
-  for (const TimelineSpan& span : mine.spans) {
+  std::vector<double> own(actions_s.begin(), actions_s.end());
+  for (const TimelineSpan& span : spans) {
     own.push_back(span.begin_s);
     own.push_back(span.end_s);
   }
   for (double& time_s : own) {
-    time_s -= mine.clock_offset_s;
+    time_s -= clock_offset_s;
   }
   std::vector<double> all(std::accumulate(counts.begin(), counts.end(), std::int64_t{0}));
   pp.host()
@@ -88,19 +90,21 @@ std::vector<double> gather_pairs(std::span<const std::int64_t> counts, const Ran
 
 }  // namespace
 
-schedule::Timeline gather_timeline(const schedule::Schedule& schedule, const RankTimings& mine,
+schedule::Timeline gather_timeline(const schedule::Schedule& schedule,
+                                   std::span<const double> actions_s,
+                                   std::span<const TimelineSpan> spans, double clock_offset_s,
                                    comm::Communicator& pp) {
   const std::size_t rank = pp.rank();
-  FOURFOLD_EXPECT(mine.actions_s.size() == 2 * schedule.ranks[rank].size());
-  const std::vector<std::string> lines = comm::all_gather_text(pp, lines_of(mine.spans));
-  std::vector<std::vector<TimelineSpan>> spans;
+  FOURFOLD_EXPECT(actions_s.size() == 2 * schedule.ranks[rank].size());
+  const std::vector<std::string> lines = comm::all_gather_text(pp, lines_of(spans));
+  std::vector<std::vector<TimelineSpan>> of_ranks;
   std::vector<std::int64_t> counts;
   for (int from = 0; from < schedule.stages; ++from) {
     const std::size_t place = from;
-    spans.push_back(spans_from(lines[place], from));
-    counts.push_back(2 * (std::ssize(schedule.ranks[place]) + std::ssize(spans.back())));
+    of_ranks.push_back(spans_from(lines[place], from));
+    counts.push_back(2 * (std::ssize(schedule.ranks[place]) + std::ssize(of_ranks.back())));
   }
-  const std::vector<double> all = gather_pairs(counts, mine, pp);
+  const std::vector<double> all = gather_pairs(counts, actions_s, spans, clock_offset_s, pp);
   schedule::Timeline timeline = schedule::empty_timeline(schedule);
   std::size_t next = 0;
   const auto take = [&] { return all[next++]; };
@@ -109,7 +113,7 @@ schedule::Timeline gather_timeline(const schedule::Schedule& schedule, const Ran
       const double begin_s = take();
       timeline.events.push_back({from, action, begin_s, take()});
     }
-    for (TimelineSpan& span : spans[from]) {
+    for (TimelineSpan& span : of_ranks[from]) {
       span.begin_s = take();
       span.end_s = take();
       timeline.spans.push_back(std::move(span));

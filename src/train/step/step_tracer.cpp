@@ -77,9 +77,8 @@ void StepTracer::take_in(std::int64_t step, StepRecorder& made) {
     std::ranges::move(before->collectives().take_spans(pp_->rank(), clock_),
                       std::back_inserter(spans));
   }
-  schedule::Timeline measured = parallel::gather_timeline(
-      *schedule_, {.actions_s = actions_s, .spans = spans, .clock_offset_s = clock_offset_s_},
-      *pp_);
+  schedule::Timeline measured =
+      parallel::gather_timeline(*schedule_, actions_s, spans, clock_offset_s_, *pp_);
   if (!writes_) {
     return;
   }

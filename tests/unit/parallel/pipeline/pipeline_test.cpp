@@ -266,8 +266,7 @@ void record_schedule(const std::string& name, Communicator& world, Findings& fin
     run.train(batches);
     const std::vector<double> actions_s = recorder.times_s(clock);
     const std::vector<TimelineSpan> spans{{world.rank(), "step", begin_s, steady_time_s()}};
-    const Timeline timeline = gather_timeline(
-        schedule, {.actions_s = actions_s, .spans = spans, .clock_offset_s = 0}, world);
+    const Timeline timeline = gather_timeline(schedule, actions_s, spans, 0, world);
     check_times(timeline, schedule, fmt::format("{}, step {}", name, step), findings);
     findings.check(std::ssize(timeline.spans) == world.size(), name + ": spans");
     for (const TimelineEvent& event : timeline.events) {
@@ -315,8 +314,7 @@ TEST_CASE("times are put on rank 0's clock", "[measured_timeline]") {
                                            .end_s = ahead_s,
                                            .kind = schedule::SpanKind::communication,
                                            .collective = sum}};
-    const Timeline timeline = gather_timeline(
-        schedule, {.actions_s = actions_s, .spans = spans, .clock_offset_s = ahead_s}, world);
+    const Timeline timeline = gather_timeline(schedule, actions_s, spans, ahead_s, world);
     std::vector<double> next_s(schedule.ranks.size(), 0);
     for (const TimelineEvent& event : timeline.events) {
       double& expected_s = next_s[static_cast<std::size_t>(event.rank)];

@@ -45,18 +45,16 @@ class ActionRecorder {
   std::vector<bool> has_ended_;
 };
 
-/// What one rank measured of a step, in seconds of its own clock.
-struct RankTimings {
-  std::span<const double> actions_s;  ///< begin and end of each action of its list, in pairs
-  std::span<const schedule::TimelineSpan> spans;  ///< any, of this rank; names of one line
-  double clock_offset_s = 0;  ///< its clock minus rank 0's (comm::clock_offset_s)
-};
-
 /// The step as all ranks of the pipeline measured it, on rank 0's clock. Collective over pp; every
-/// rank gets the same.
-/// @param schedule  the same on all ranks; as the Pipeline that was recorded has it
-/// @pre mine.actions_s.size() is twice the number of actions of this rank
-schedule::Timeline gather_timeline(const schedule::Schedule& schedule, const RankTimings& mine,
-                                   comm::Communicator& pp);
+/// rank gets the same. Times are in seconds of each rank's own clock.
+/// @param schedule   the same on all ranks; as the Pipeline that was recorded has it
+/// @param actions_s  begin and end of each action of this rank's list, in pairs
+/// @param spans      any, of this rank; names of one line
+/// @param clock_offset_s  this rank's clock minus rank 0's (comm::clock_offset_s)
+/// @pre actions_s.size() is twice the number of actions of this rank
+schedule::Timeline gather_timeline(const schedule::Schedule& schedule,
+                                   std::span<const double> actions_s,
+                                   std::span<const schedule::TimelineSpan> spans,
+                                   double clock_offset_s, comm::Communicator& pp);
 
 }  // namespace fourfold::parallel
