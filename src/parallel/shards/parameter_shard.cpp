@@ -58,10 +58,12 @@ ParameterShard::ParameterShard(const model::Parameters& parameters)
 }
 
 ParameterShard::ParameterShard(const model::Parameters& parameters, const ShardLayout& layout,
-                               int rank, const ShareOptions& options, device::Arena& arena)
+                               int rank, const ZeroOptions& zero, device::Arena& arena,
+                               device::Arena& state)
     : compute_(parameters.compute_dtype()) {
   FOURFOLD_EXPECT(!parameters.masters());
   const std::vector<model::Segment>& segments = parameters.layout().segments;
+  const std::int64_t alignment = zero.offloads_state ? offloaded_alignment_elements : 16;
   std::int64_t matrix_elements = 0;
   for (std::size_t i = 0; i < segments.size(); ++i) {
     const Range flat = layout.share(i, rank);
@@ -76,30 +78,32 @@ ParameterShard::ParameterShard(const model::Parameters& parameters, const ShardL
                        {},
                        {},
                        {}});
-      state_elements_ += aligned(flat.count, options.state_alignment_elements);
+      state_elements_ += aligned(flat.count, alignment);
       matrix_elements = vectors ? matrix_elements : state_elements_;
     }
   }
   const auto take = [&](bool needed, MemoryUse use, DType dtype, std::int64_t elements) {
     return needed ? arena.take(use, dtype, Shape{elements}) : TensorView();
   };
-  if (options.masters != nullptr || compute_ != DType::f32) {
-    device::Arena& memory = options.masters != nullptr ? *options.masters : arena;
+  if (zero.offloads_state || compute_ != DType::f32) {
+    device::Arena& memory = zero.offloads_state ? state : arena;
     masters_ = memory.take(MemoryUse::optimizer, DType::f32, Shape{state_elements_});
   }
-  const TensorView weights = take(options.weights, MemoryUse::weights, compute_, matrix_elements);
+  const TensorView weights =
+      take(zero.gather_each_unit, MemoryUse::weights, compute_, matrix_elements);
   const TensorView gradients =
-      take(options.gradients, MemoryUse::gradients, DType::f32, matrix_elements);
+      take(zero.reduce_each_micro_batch, MemoryUse::gradients, DType::f32, matrix_elements);
   for (Run& run : runs_) {
     const auto of = [&](TensorView memory) {
       return memory.rows(run.state.begin, run.state.count);
     };
     const bool matrices = !run.vectors;
     run.weight =
-        options.weights && matrices ? of(weights) : parameters.weight_memory().at(run.flat);
+        zero.gather_each_unit && matrices ? of(weights) : parameters.weight_memory().at(run.flat);
     run.master = masters_ ? of(masters_) : run.weight;
-    run.gradient =
-        options.gradients && matrices ? of(gradients) : parameters.gradient_memory().at(run.flat);
+    run.gradient = zero.reduce_each_micro_batch && matrices
+                       ? of(gradients)
+                       : parameters.gradient_memory().at(run.flat);
   }
   pieces_ = views_of(layout.pieces(rank), parameters, runs_);
 }

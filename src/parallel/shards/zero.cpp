@@ -42,14 +42,7 @@ ParameterShard make_share(const model::Parameters& parameters, const ShardLayout
   if (is_whole(zero)) {
     return ParameterShard(parameters);
   }
-  return {parameters,
-          layout,
-          index % zero.shard_ranks,
-          {.gradients = zero.reduce_each_micro_batch,
-           .weights = zero.gather_each_unit,
-           .masters = zero.offloads_state ? &state : nullptr,
-           .state_alignment_elements = zero.offloads_state ? offloaded_alignment_elements : 16},
-          arena};
+  return {parameters, layout, index % zero.shard_ranks, zero, arena, state};
 }
 
 int data_plane_index(const comm::MeshShape& mesh, const comm::MeshCoordinate& place) {

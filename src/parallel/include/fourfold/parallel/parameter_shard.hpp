@@ -17,16 +17,8 @@
 
 namespace fourfold::parallel {
 
-/// What ZeRO shards beyond masters and the optimizer's state, which a share always has.
-struct ShareOptions {
-  bool gradients = false;  ///< of matrices: the share has memory of its own
-  bool weights = false;    ///< likewise
-  /// Where the masters lie when they are not in device memory, and then apart from the weights in
-  /// f32 too; nullptr: with the rest
-  device::Arena* masters = nullptr;
-  /// State of a segment begins at multiples of it.
-  std::int64_t state_alignment_elements = 16;
-};
+/// Elements to which the state of a segment is aligned where it is offloaded: a page of a file.
+inline constexpr std::int64_t offloaded_alignment_elements = 1024;
 
 /// What one rank updates and saves of its parameters: all of them, or its share of each segment.
 /// The arena owns the memory; masters and weights of f32 are the same memory, unless the masters
@@ -56,10 +48,13 @@ class ParameterShard {
 
   /// All of `parameters`, which have their masters themselves.
   explicit ParameterShard(const model::Parameters& parameters);
+  /// The share of one rank: masters and state, and what else ZeRO shards.
   /// @param layout  of the same parameters; borrowed during the call
-  /// @pre parameters have no masters; what options shard is double_buffered there
+  /// @param state   where masters lie when zero.offloads_state, and then apart from the weights in
+  ///   f32 too
+  /// @pre parameters have no masters; what is sharded is double_buffered there
   ParameterShard(const model::Parameters& parameters, const ShardLayout& layout, int rank,
-                 const ShareOptions& options, device::Arena& arena);
+                 const ZeroOptions& zero, device::Arena& arena, device::Arena& state);
 
   DType compute_dtype() const noexcept { return compute_; }
   /// In flat order; none for segments of which the share is empty.

@@ -17,6 +17,25 @@
 
 namespace fourfold::parallel {
 
+/// What the ranks of a data plane (dp x cp, which hold the same parameters) share out: ZeRO.
+struct ZeroOptions {
+  /// Ranks among which each parameter is shared out; it divides the size of the data plane, whose
+  /// groups of so many neighbours are replicas of each other. 1: every rank has all of it
+  int shard_ranks = 1;
+  /// Gradients of matrices are reduced after every micro-batch, so that none but the share's stay
+  bool reduce_each_micro_batch = false;
+  /// Weights of matrices are gathered when they are needed, and none but the share's stay
+  bool gather_each_unit = false;
+  /// Of each matrix, that are gathered and reduced by themselves; above 1 only with
+  /// gather_each_unit
+  int tiles = 1;
+  /// Masters, and the optimizer's state, are not in device memory
+  bool offloads_state = false;
+  std::int64_t bucket_bytes = 25'000'000;  ///< of a gradient collective, about; at least 4
+  /// Neighbours of the data plane that sum their gradients; shard_ranks divides it. 0: all of it
+  int sum_ranks = 0;
+};
+
 /// Part of one parameter, such as that inside one rank's share: whole rows.
 struct ShardPiece {
   std::size_t parameter = 0;  ///< table index
