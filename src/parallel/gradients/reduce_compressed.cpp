@@ -9,6 +9,7 @@
 #include <fourfold/parallel/gradient_compression.hpp>
 
 #include <algorithm>
+#include <iterator>
 #include <span>
 #include <utility>
 
@@ -16,14 +17,6 @@ namespace fourfold::parallel {
 namespace {
 
 using CopiesOf = std::function<Copies(const model::Parameter&)>;
-
-/// What a segment has of a matrix: all of it, or a tile.
-struct MatrixPart {
-  const model::Parameter* matrix;
-  Range flat;
-  bool ends_it() const { return flat.end() == matrix->flat.end(); }
-};
-using MatrixParts = std::vector<MatrixPart>;
 
 class CompressedReduction : public GradientReduction {
  public:
@@ -47,12 +40,9 @@ class CompressedReduction : public GradientReduction {
   };
   void add_matrices(std::size_t segment, std::size_t ready_after, const CopiesOf& copies_of,
                     device::Arena& arena);
-  void add_compressed(std::size_t segment, std::span<const MatrixPart> parts,
-                      std::size_t ready_after, device::Arena& arena);
-  void add_low_rank(std::size_t segment, std::span<const MatrixPart> parts, std::size_t ready_after,
-                    device::Arena& arena);
-  void add_coded(std::size_t segment, Range flat, std::size_t ready_after);
-  void add_plain(std::size_t segment, Range flat, std::size_t ready_after);
+  void add_low_rank(std::size_t segment, std::span<const model::Parameter* const> matrices,
+                    std::size_t ready_after, device::Arena& arena);
+  void add_pieces(std::size_t segment, Range flat, bool coded, std::size_t ready_after);
   enum class Way : std::uint8_t { plain, compressed, compressed_copies };
   Way way_of(const model::Parameter& matrix, Copies copies) const;
   void share_wire_memory(device::Arena& arena);
@@ -71,16 +61,17 @@ class CompressedReduction : public GradientReduction {
   std::size_t summed_buckets_ = 0;  ///< of those that are started, from the first
 };
 
-/// Of a segment, as they lie; what nobody holds here is left out.
-MatrixParts matrices_in(const model::Parameters& parameters, const model::Segment& segment) {
-  MatrixParts parts;
+/// Those that have something in a part of the memory, as they lie.
+std::vector<const model::Parameter*> matrices_in(const model::Parameters& parameters, Range part) {
+  std::vector<const model::Parameter*> matrices;
   for (const model::Parameter& parameter : parameters) {
-    if (const Range flat = intersection(parameter.flat, segment.flat); flat.count > 0) {
-      parts.push_back({&parameter, flat});
+    if (intersection(parameter.flat, part).count > 0) {
+      matrices.push_back(&parameter);
     }
   }
-  std::ranges::sort(parts, {}, [](const MatrixPart& part) { return part.flat.begin; });
-  return parts;
+  std::ranges::sort(matrices, {},
+                    [](const model::Parameter* matrix) { return matrix->flat.begin; });
+  return matrices;
 }
 
 CompressedReduction::CompressedReduction(const ReductionPlan& plan,
@@ -91,7 +82,7 @@ CompressedReduction::CompressedReduction(const ReductionPlan& plan,
   const std::vector<model::Segment>& segments = plan_.parameters->layout().segments;
   for_each_segment(segments, order_, [&](std::size_t segment, std::size_t ready_after) {
     if (segments[segment].unit == model::Segment::every_unit) {
-      add_plain(segment, segments[segment].flat, ready_after);
+      add_pieces(segment, segments[segment].flat, false, ready_after);
     } else {
       add_matrices(segment, ready_after, copies_of, arena);
     }
@@ -113,69 +104,56 @@ CompressedReduction::Way CompressedReduction::way_of(const model::Parameter& mat
 /// Runs of neighbours that travel alike.
 void CompressedReduction::add_matrices(std::size_t segment, std::size_t ready_after,
                                        const CopiesOf& copies_of, device::Arena& arena) {
-  const MatrixParts parts =
-      matrices_in(*plan_.parameters, plan_.parameters->layout().segments[segment]);
-  for (std::size_t begin = 0; begin < parts.size();) {
-    const auto way = [&](std::size_t i) {
-      const model::Parameter& matrix = *parts[i].matrix;
-      return way_of(matrix, copies_of(matrix));
-    };
-    std::size_t end = begin + 1;
-    while (end < parts.size() && way(end) == way(begin)) {
-      ++end;
-    }
-    const std::span<const MatrixPart> run(&parts[begin], end - begin);
-    if (way(begin) != Way::plain) {
-      add_compressed(segment, run, ready_after, arena);
+  const Range all = plan_.parameters->layout().segments[segment].flat;
+  const std::vector<const model::Parameter*> matrices = matrices_in(*plan_.parameters, all);
+  const auto way = [&](const model::Parameter* matrix) {
+    return way_of(*matrix, copies_of(*matrix));
+  };
+  for (auto begin = matrices.begin(); begin != matrices.end();) {
+    const Way together = way(*begin);
+    const auto end = std::find_if(begin, matrices.end(),
+                                  [&](const auto* matrix) { return way(matrix) != together; });
+    if (together != Way::plain && options_.kind == Compression::low_rank) {
+      add_low_rank(segment, {begin, end}, ready_after, arena);
     } else {
-      const std::int64_t first = run.front().flat.begin;
-      add_plain(segment, {first, run.back().flat.end() - first}, ready_after);
+      const std::int64_t first = (*begin)->flat.begin;
+      const Range flat{first, (*std::prev(end))->flat.end() - first};
+      add_pieces(segment, intersection(flat, all), together != Way::plain, ready_after);
     }
     begin = end;
   }
 }
 
-void CompressedReduction::add_compressed(std::size_t segment, std::span<const MatrixPart> parts,
-                                         std::size_t ready_after, device::Arena& arena) {
-  if (options_.kind == Compression::low_rank) {
-    add_low_rank(segment, parts, ready_after, arena);
-    return;
-  }
-  const std::int64_t first = parts.front().flat.begin;
-  add_coded(segment, {first, parts.back().flat.end() - first}, ready_after);
-}
-
 /// Whole matrices: one in tiles comes with its last segment, which is waited for before its others.
-void CompressedReduction::add_low_rank(std::size_t segment, std::span<const MatrixPart> parts,
+void CompressedReduction::add_low_rank(std::size_t segment,
+                                       std::span<const model::Parameter* const> matrices,
                                        std::size_t ready_after, device::Arena& arena) {
-  std::vector<const model::Parameter*> matrices;
-  for (const MatrixPart& part : parts) {
-    if (part.ends_it()) {
-      matrices.push_back(part.matrix);
-    }
-  }
-  if (!matrices.empty()) {
-    buckets_.push_back(
-        {std::make_unique<PowerSgdReducer>(plan_, options_, matrices, *errors_, arena), segment,
-         ready_after});
+  const Range all = plan_.parameters->layout().segments[segment].flat;
+  std::vector<const model::Parameter*> ending;
+  std::ranges::copy_if(matrices, std::back_inserter(ending), [&](const model::Parameter* matrix) {
+    return matrix->flat.end() <= all.end();
+  });
+  if (!ending.empty()) {
+    buckets_.push_back({std::make_unique<PowerSgdReducer>(plan_, options_, ending, *errors_, arena),
+                        segment, ready_after});
   }
 }
 
-void CompressedReduction::add_coded(std::size_t segment, Range flat, std::size_t ready_after) {
+/// @param coded  in fewer bits, else as they are
+void CompressedReduction::add_pieces(std::size_t segment, Range flat, bool coded,
+                                     std::size_t ready_after) {
   const kernels::GradientCodec codec = options_.kind == Compression::bf16
                                            ? kernels::GradientCodec::bf16
                                            : kernels::GradientCodec::int8;
   for_each_bucket(flat, plan_.bucket_bytes, [&](Range piece) {
-    auto sum = std::make_unique<QuantizedReducer>(plan_, codec, *errors_, segment, piece);
-    coded_.push_back(sum.get());
-    buckets_.push_back({std::move(sum), segment, ready_after});
-  });
-}
-
-void CompressedReduction::add_plain(std::size_t segment, Range flat, std::size_t ready_after) {
-  for_each_bucket(flat, plan_.bucket_bytes, [&](Range piece) {
-    buckets_.push_back(
-        {std::make_unique<PieceReducer>(plan_, segment, piece), segment, ready_after});
+    Bucket& bucket = buckets_.emplace_back(Bucket{nullptr, segment, ready_after});
+    if (coded) {
+      auto sum = std::make_unique<QuantizedReducer>(plan_, codec, *errors_, segment, piece);
+      coded_.push_back(sum.get());
+      bucket.sum = std::move(sum);
+    } else {
+      bucket.sum = std::make_unique<PieceReducer>(plan_, segment, piece);
+    }
   });
 }
 
