@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
+#include <fourfold/base/enum_name.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/parallel/context_cut.hpp>
@@ -20,39 +21,29 @@ constexpr std::array keys_of_lower{ChunkProduct{0, {0, 1}, false}, ChunkProduct{
 /// Of a higher position: both of its chunks lie between the two here.
 constexpr std::array keys_of_higher{ChunkProduct{1, {0, 2}, false}};
 
-/// The heads of one tensor-parallel rank can be dealt to cp ranks.
-bool heads_divide(std::int64_t heads, std::int64_t kv_heads, std::int64_t cp) {
-  return heads % cp == 0 && (kv_heads % cp == 0 || cp % kv_heads == 0);
+/// Whether the heads of one tensor-parallel rank can be dealt to cp ranks, where the mode deals
+/// them.
+bool deals_heads(const model::Architecture& config, ContextMode mode, int tp, std::int64_t cp) {
+  const std::int64_t heads = config.attention.heads / tp;
+  const std::int64_t kv_heads = std::max<std::int64_t>(1, config.attention.kv_heads / tp);
+  return mode != ContextMode::ulysses ||
+         (heads % cp == 0 && (kv_heads % cp == 0 || cp % kv_heads == 0));
 }
 
-/// What is to be cut.
-struct Cut {
-  const model::Architecture& config;
-  ContextMode mode;
-  std::int64_t tp;
-
-  std::int64_t heads() const { return config.attention.heads / tp; }
-  std::int64_t kv_heads() const {
-    return std::max<std::int64_t>(1, config.attention.kv_heads / tp);
-  }
-  bool deals_heads(std::int64_t cp) const {
-    return mode != ContextMode::ulysses || heads_divide(heads(), kv_heads(), cp);
-  }
-  bool works(std::int64_t cp) const {
-    return cp == 1 ||
-           (config.context % (2 * cp) == 0 && config.context / cp >= tp && deals_heads(cp));
-  }
-};
+bool works(const model::Architecture& config, ContextMode mode, int tp, std::int64_t cp) {
+  return cp == 1 || (config.context % (2 * cp) == 0 && config.context / cp >= tp &&
+                     deals_heads(config, mode, tp, cp));
+}
 
 /// The degrees next below and above `cp` that work, as "2 or 4"; 1 always does.
-std::string degrees_near(int cp, const Cut& cut) {
-  const std::int64_t highest = cut.config.context / 2;
+std::string degrees_near(const model::Architecture& config, ContextMode mode, int tp, int cp) {
+  const std::int64_t highest = config.context / 2;
   std::int64_t below = std::max<std::int64_t>(1, std::min<std::int64_t>(cp - 1, highest));
-  while (!cut.works(below)) {
+  while (!works(config, mode, tp, below)) {
     --below;
   }
   for (int above = cp + 1; above <= highest; ++above) {
-    if (cut.works(above)) {
+    if (works(config, mode, tp, above)) {
       return fmt::format("{} or {}", below, above);
     }
   }
@@ -60,50 +51,24 @@ std::string degrees_near(int cp, const Cut& cut) {
 }
 
 /// ", or model.context to 4 or 8": those next to it that this cp can cut, if there are any.
-std::string contexts_near(int cp, const Cut& cut) {
-  if (!cut.deals_heads(cp)) {
+std::string contexts_near(const model::Architecture& config, ContextMode mode, int tp, int cp) {
+  if (!deals_heads(config, mode, tp, cp)) {
     return "";
   }
   const std::int64_t unit = std::int64_t{2} * cp;
-  const std::int64_t least = (cut.tp * cp + unit - 1) / unit * unit;
-  const std::int64_t below = cut.config.context / unit * unit;
+  const std::int64_t least = (std::int64_t{tp} * cp + unit - 1) / unit * unit;
+  const std::int64_t below = config.context / unit * unit;
   const std::int64_t above = std::max(least, below + unit);
   return below >= std::max(least, unit)
              ? fmt::format(", or model.context to {} or {}", below, above)
              : fmt::format(", or model.context to {}", above);
 }
 
-void validate_tokens(int cp, const Cut& cut) {
-  const std::int64_t context = cut.config.context;
-  if (context % (2 * cp) != 0) {
-    throw UserError(
-        ExitCode::config,
-        format_message(
-            "mesh.cp = {} does not fit model.context = {} (each rank takes two of {} equal "
-            "chunks of a sequence); set mesh.cp to {}{}",
-            cp, context, 2 * cp, degrees_near(cp, cut), contexts_near(cp, cut)));
-  }
-  if (context / cp < cut.tp) {
-    throw UserError(
-        ExitCode::config,
-        format_message("mesh.cp = {} with mesh.tp = {} is more than model.context = {} (every rank "
-                       "must hold some of it); set mesh.cp to {}",
-                       cp, cut.tp, context, degrees_near(cp, cut)));
-  }
-}
-
 }  // namespace
 
 std::string_view name(ContextMode mode) noexcept {
-  switch (mode) {
-    case ContextMode::ring:
-      return "ring";
-    case ContextMode::ulysses:
-      return "ulysses";
-    case ContextMode::allgather:
-      break;
-  }
-  return "allgather";
+  constexpr std::array<std::string_view, 3> names{"ring", "ulysses", "allgather"};
+  return name_in(names, mode);
 }
 
 std::array<Range, 2> context_chunks(std::int64_t tokens, int cp, int rank) {
@@ -129,9 +94,23 @@ void validate_context_cut(const model::Architecture& config, ContextMode mode, i
   if (cp == 1) {
     return;
   }
-  const Cut cut{config, mode, tp};
-  validate_tokens(cp, cut);
-  if (!cut.deals_heads(cp)) {
+  const auto degrees = [&] { return degrees_near(config, mode, tp, cp); };
+  if (config.context % (2 * cp) != 0) {
+    throw UserError(
+        ExitCode::config,
+        format_message(
+            "mesh.cp = {} does not fit model.context = {} (each rank takes two of {} equal "
+            "chunks of a sequence); set mesh.cp to {}{}",
+            cp, config.context, 2 * cp, degrees(), contexts_near(config, mode, tp, cp)));
+  }
+  if (config.context / cp < tp) {
+    throw UserError(
+        ExitCode::config,
+        format_message("mesh.cp = {} with mesh.tp = {} is more than model.context = {} (every rank "
+                       "must hold some of it); set mesh.cp to {}",
+                       cp, tp, config.context, degrees()));
+  }
+  if (!deals_heads(config, mode, tp, cp)) {
     throw UserError(
         ExitCode::config,
         format_message(
@@ -139,7 +118,7 @@ void validate_context_cut(const model::Architecture& config, ContextMode mode, i
             "mesh.tp = {} (with mesh.context_mode = \"ulysses\" each rank takes the same "
             "number of whole heads, or shares one key/value head with its neighbours); set "
             "mesh.cp to {}, or mesh.context_mode to \"ring\"",
-            cp, config.attention.heads, config.attention.kv_heads, tp, degrees_near(cp, cut)));
+            cp, config.attention.heads, config.attention.kv_heads, tp, degrees()));
   }
 }
 

@@ -60,18 +60,6 @@ class RingAttention : public ContextParallel {
                           Heads dq, Heads dk, Heads dv, device::StreamRef stream) override;
 
  private:
-  /// What one backward pass has of its queries, whatever keys are here.
-  struct Queries {
-    AttentionShape shape;
-    ConstHeads q;
-    ConstHeads out;
-    ConstHeads dout;
-    const float* lse;
-    const float* delta;
-    Heads dq;                         ///< f32
-    std::array<bool, 2> has_dq = {};  ///< by chunk: whether there is something to add to
-  };
-
   /// The position whose block is here after so many hops.
   int holder(int hop) const { return (cp_->rank() - hop + cp_->size()) % cp_->size(); }
   KeyValues block(int hop, const AttentionShape& shape) const;
@@ -79,9 +67,13 @@ class RingAttention : public ContextParallel {
   /// `target` when it is f32, else the f32 memory that gathers what goes there.
   Heads f32_image(const Heads& target, const AttentionShape& shape) const;
   void pack(const AttentionShape& shape, ConstHeads k, ConstHeads v, device::StreamRef stream);
-  /// Makes in `target` the gradients of the keys and values of position `key_rank`.
-  void differentiate(Queries& queries, int key_rank, ConstHeads k, ConstHeads v,
-                     const KeyValues& target, device::StreamRef stream);
+  /// Makes in `target` the gradients of the keys and values of position `key_rank`, and adds up
+  /// those of the queries.
+  /// @param queries  and their gradients, f32; whatever keys are here
+  /// @param has_dq   by chunk: whether there is something to add to
+  void differentiate(const model::AttentionGradient& queries, std::array<bool, 2>& has_dq,
+                     int key_rank, ConstHeads k, ConstHeads v, const KeyValues& target,
+                     device::StreamRef stream);
 
   comm::Communicator* cp_;
   std::int64_t kv_features_;             ///< K H
@@ -202,8 +194,9 @@ void RingAttention::attention(const AttentionShape& shape, ConstHeads q, ConstHe
   }
 }
 
-void RingAttention::differentiate(Queries& queries, int key_rank, ConstHeads k, ConstHeads v,
-                                  const KeyValues& target, device::StreamRef stream) {
+void RingAttention::differentiate(const model::AttentionGradient& queries,
+                                  std::array<bool, 2>& has_dq, int key_rank, ConstHeads k,
+                                  ConstHeads v, const KeyValues& target, device::StreamRef stream) {
   const AttentionShape& shape = queries.shape;
   const std::int64_t chunk = shape.query_tokens / 2;
   device::zero(target.all.data(), target.all.bytes(), stream);
@@ -211,22 +204,22 @@ void RingAttention::differentiate(Queries& queries, int key_rank, ConstHeads k, 
     const std::int64_t query = product.query_chunk * chunk;
     const std::int64_t key = product.key_chunks.begin * chunk;
     const std::int64_t rows = chunk_rows(shape, product.query_chunk);
-    bool& has_dq = queries.has_dq[product.query_chunk];
+    bool& adds = has_dq[product.query_chunk];
     model::differentiate_attention_part({.shape = shape_of(product, shape),
                                          .q = from_token(queries.q, query),
                                          .k = from_token(k, key),
                                          .v = from_token(v, key),
                                          .out = from_token(queries.out, query),
                                          .dout = from_token(queries.dout, query),
-                                         .lse_BNT = queries.lse + rows,
-                                         .delta_BNT = queries.delta + rows,
+                                         .lse_BNT = queries.lse_BNT + rows,
+                                         .delta_BNT = queries.delta_BNT + rows,
                                          .dq = from_token(queries.dq, query),
-                                         .write_dq = has_dq ? Write::accumulate : Write::replace,
+                                         .write_dq = adds ? Write::accumulate : Write::replace,
                                          .dk = from_token(target.k, key),
                                          .dv = from_token(target.v, key),
                                          .write_dkv = Write::accumulate},
                                         matmul_observer(), stream);
-    has_dq = true;
+    adds = true;
     keys_.look();
     sums_.look();
   }
@@ -241,7 +234,14 @@ void RingAttention::attention_backward(const AttentionShape& shape, ConstHeads q
                                        const float* lse_BNT, float* delta_BNT, Heads dq, Heads dk,
                                        Heads dv, device::StreamRef stream) {
   const std::int64_t chunk = shape.query_tokens / 2;
-  Queries queries{shape, q, out, dout, lse_BNT, delta_BNT, f32_image(dq, shape)};
+  const model::AttentionGradient queries{.shape = shape,
+                                         .q = q,
+                                         .out = out,
+                                         .dout = dout,
+                                         .lse_BNT = lse_BNT,
+                                         .delta_BNT = delta_BNT,
+                                         .dq = f32_image(dq, shape)};
+  std::array<bool, 2> has_dq{};
   KeyValues made = gradients(gradients_[0], shape);
   KeyValues departing = gradients(gradients_[1], shape);
   const KeyValues arriving = gradients(gradients_[2], shape);
@@ -259,7 +259,7 @@ void RingAttention::attention_backward(const AttentionShape& shape, ConstHeads q
     if (travels) {
       keys_.start(here.all, block(hop + 1, shape).all, stream);
     }
-    differentiate(queries, holder(hop), read_only(here.k), read_only(here.v), made, stream);
+    differentiate(queries, has_dq, holder(hop), read_only(here.k), read_only(here.v), made, stream);
     if (hop > 1) {
       sums_.finish(stream);
       kernels::add(made.all, arriving.all, made.all, stream);
@@ -270,7 +270,7 @@ void RingAttention::attention_backward(const AttentionShape& shape, ConstHeads q
       keys_.finish(stream);
     }
   }
-  differentiate(queries, cp_->rank(), k, v, made, stream);
+  differentiate(queries, has_dq, cp_->rank(), k, v, made, stream);
   sums_.finish(stream);
   kernels::add(made.all, arriving.all, made.all, stream);
   const kernels::HeadRows rows{shape.batch, shape.key_tokens, kv_features_};
