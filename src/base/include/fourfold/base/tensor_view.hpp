@@ -27,6 +27,11 @@ class AnyTensorView {
   template <class T>
   AnyTensorView(T* data, Shape shape)
       : AnyTensorView(data, dtype_of<std::remove_const_t<T>>, shape) {}
+  // A constructor, for of a conversion of the other kind nvcc warns where it converts to its own.
+  template <class Other>
+  requires(std::is_const_v<Void> && !std::is_const_v<Other>)
+      AnyTensorView(const AnyTensorView<Other>& other)  // NOLINT(google-explicit-constructor)
+      : AnyTensorView(other.data(), other.dtype(), other.shape()) {}
 
   Void* data() const noexcept { return data_; }
   DType dtype() const noexcept { return dtype_; }
@@ -35,10 +40,6 @@ class AnyTensorView {
   std::int64_t elements() const noexcept { return shape_.elements(); }
   std::size_t bytes() const noexcept { return elements() * size_in_bytes(dtype_); }
   explicit operator bool() const noexcept { return data_ != nullptr; }
-  operator AnyTensorView<const void>() const  // NOLINT(google-explicit-constructor)
-      requires(!std::is_const_v<Void>) {
-    return {data_, dtype_, shape_};
-  }
 
   /// Typed access. @pre dtype() == dtype_of<T>
   template <class T>
