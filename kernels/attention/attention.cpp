@@ -85,10 +85,4 @@ void attention_backward(const AttentionShape& shape, ConstHeads q, ConstHeads k,
   differentiate_attention(with, delta_BNT, stream);
 }
 
-void copy_heads(const HeadRows& rows, ConstHeads from, Heads to, device::StreamRef stream) {
-  if (rows.batch * rows.tokens > 0) {
-    copy_head_rows(rows, from, to, stream);
-  }
-}
-
 }  // namespace fourfold::kernels

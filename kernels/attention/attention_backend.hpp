@@ -44,7 +44,4 @@ void differentiate_attention_part(const AttentionGradients& with, device::Stream
 void differentiate_attention(const AttentionGradients& with, float* delta_BNT,
                              device::StreamRef stream);
 
-/// copy_heads(). There is a row.
-void copy_head_rows(const HeadRows& rows, ConstHeads from, Heads to, device::StreamRef stream);
-
 }  // namespace fourfold::kernels

@@ -227,12 +227,8 @@ void for_rows(const char* label, ConstTensorView a_RN, ConstTensorView b_RM, flo
   const LowRankElements<remainder> body{a_RN.as<float>(), b_RM.as<float>(), factor,
                                         y_NM.as<float>(), a_RN.dim(0),      y_NM.dim(0),
                                         y_NM.dim(1)};
-  if constexpr (is_for_device) {
-    for_each_pack_of_rows<pack>(label, body.rows, body.columns, at_packs<pack>(body.b, body.y),
-                                stream, body);
-  } else {
-    for_each(label, body.rows, stream, body);
-  }
+  for_each_pack_of_rows<pack>(label, body.rows, body.columns, at_packs<pack>(body.b, body.y),
+                              stream, body);
 }
 
 struct ReplaceZeroRow {

@@ -43,23 +43,4 @@ inline bool keeps(std::uint32_t word, float probability) {
   return word >= dropout_threshold(probability);
 }
 
-/// What a body of dropout.cpp works on.
-template <class T>
-struct DropoutOperands {
-  const T* x_TD;
-  const T* residual_TD;  ///< or nullptr
-  const std::int64_t* sample_T;
-  const std::int32_t* position_T;
-  T* y_TD;
-  PhiloxKey key;
-  std::uint32_t threshold;
-  float kept_scale;
-  std::int64_t rows;
-  std::int64_t features;
-};
-
-/// The body, of hosts or of devices, which instantiates it for each storage.
-template <class T>
-void dropout_rows(const char* label, const DropoutOperands<T>& with, device::StreamRef stream);
-
 }  // namespace fourfold::kernels

@@ -5,7 +5,7 @@
 /// elements, which it reads and writes in accesses of up to 16 bytes; where the operands do not lie
 /// at such borders, and at the end of a range, one element. A body is body(first, Count<n>) or,
 /// over rows, body(row, first, Count<n>), and gives the same bits for either n. What a host runs
-/// too is also body(begin, end), over a block of elements.
+/// too is also body(begin, end), over a block of elements, or body(row), over a whole row.
 #pragma once
 
 #include "divisor.hpp"
@@ -41,28 +41,28 @@ struct PackOfElements {
   }
 };
 
-/// Of devices: body(first, Count<n>) over [0, elements). @param aligned  at_packs() of all operands
+/// body(first, Count<n>) over [0, elements); on a host body(begin, end), in blocks as
+/// for_each_block has. @param aligned  at_packs() of all operands
 template <int n, class Body>
 void for_each_pack(const char* label, std::int64_t elements, bool aligned, device::StreamRef stream,
                    const Body& body) {
-  if (aligned) {
+  if constexpr (!is_for_device) {
+    for_each_block(label, elements, stream, body);
+  } else if (aligned) {
     for_each(label, (elements + n - 1) / n, stream, PackOfElements<n, Body>{body, elements});
   } else {
     for_each(label, elements, stream, PackOfElements<1, Body>{body, elements});
   }
 }
 
-/// The same on whatever computes at `place`: on a host it is body(begin, end), in blocks as
-/// for_each_block has.
+/// The same on whatever computes at `place`.
 template <int n, class Body>
 void for_each_pack(const char* label, std::int64_t elements, bool aligned, MemorySpace place,
                    device::StreamRef stream, const Body& body) {
   if (place == MemorySpace::host) {
     for_each_block_on_host(label, elements, body);
-  } else if constexpr (is_for_device) {
-    for_each_pack<n>(label, elements, aligned, stream, body);
   } else {
-    for_each_block(label, elements, stream, body);
+    for_each_pack<n>(label, elements, aligned, stream, body);
   }
 }
 
@@ -76,7 +76,7 @@ struct PackOfRow {
   }
 };
 
-/// Of devices: body(row, first, Count<n>) over [0, features) of each row.
+/// body(row, first, Count<n>) over [0, features) of each row; on a host body(row).
 /// @param aligned  at_packs() of all operands, in every row
 template <int n, class Body>
 void for_each_pack_of_rows(const char* label, std::int64_t rows, std::int64_t features,
@@ -84,7 +84,9 @@ void for_each_pack_of_rows(const char* label, std::int64_t rows, std::int64_t fe
   if (features == 0) {
     return;
   }
-  if (aligned && features % n == 0) {
+  if constexpr (!is_for_device) {
+    for_each(label, rows, stream, body);
+  } else if (aligned && features % n == 0) {
     for_each(label, rows * (features / n), stream, PackOfRow<n, Body>{body, Divisor(features / n)});
   } else {
     for_each(label, rows * features, stream, PackOfRow<1, Body>{body, Divisor(features)});

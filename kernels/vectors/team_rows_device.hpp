@@ -11,9 +11,9 @@
 #pragma once
 
 #include "enqueue.hpp"
-#include "fast_math_device.hpp"
 #include "packs.hpp"
 #include "runtime/launch.hpp"
+#include "vector_math.hpp"
 
 #include <fourfold/base/contract.hpp>
 
