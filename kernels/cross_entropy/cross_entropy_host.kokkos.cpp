@@ -7,8 +7,6 @@
 #include "vectors/storage.hpp"
 #include "vectors/vector_math.hpp"
 
-#include <fourfold/kernels/cross_entropy.hpp>
-
 #include <Kokkos_Core.hpp>
 
 #include <algorithm>
@@ -75,23 +73,30 @@ KOKKOS_FORCEINLINE_FUNCTION void exps_minus(Lanes& e, const Lanes& logit, float 
 /// One work item takes every `workers`th row.
 template <class T, bool with_gradient>
 struct CrossEntropy {
-  LossOperands<T> with;
+  const T* logits_TV;
+  T* gradient_TV;
+  const std::int32_t* target_T;
+  float* loss_T;
+  std::int64_t rows;
+  int columns;
+  int vocabulary;
+  float gradient_scale;
   float* exponentials;  ///< bf16 with gradient: `columns` floats for each worker
   std::int64_t workers;
 
   KOKKOS_FUNCTION void operator()(std::int64_t worker) const {
-    for (std::int64_t t = worker; t < with.rows; t += workers) {
+    for (std::int64_t t = worker; t < rows; t += workers) {
       take_row(t, worker);
     }
   }
 
   KOKKOS_FORCEINLINE_FUNCTION void take_row(std::int64_t t, std::int64_t worker) const {
-    const T* row = with.logits_TV + t * with.columns;
-    const std::int32_t target = with.target_T[t];
+    const T* row = logits_TV + t * columns;
+    const std::int32_t target = target_T[t];
     if (target == ignored_target) {
-      with.loss_T[t] = 0;
+      loss_T[t] = 0;
       if constexpr (with_gradient) {
-        clear(with.gradient_TV + t * with.columns, 0);
+        clear(gradient_TV + t * columns, 0);
       }
       return;
     }
@@ -99,22 +104,21 @@ struct CrossEntropy {
     float* e = nullptr;
     if constexpr (with_gradient) {
       if constexpr (std::is_same_v<T, float>) {
-        e = with.gradient_TV + t * with.columns;
+        e = gradient_TV + t * columns;
       } else {
-        e = exponentials + worker * with.columns;
+        e = exponentials + worker * columns;
       }
     }
     float reference[most_segments];
     float largest = 0;
     const float sum = exponentiate(row, e, reference, largest);
-    with.loss_T[t] = std::log(sum) + (largest - target_logit);
+    loss_T[t] = std::log(sum) + (largest - target_logit);
     if constexpr (with_gradient) {
-      T* gradient = with.gradient_TV + t * with.columns;
-      const float factor = with.gradient_scale / sum;
+      T* gradient = gradient_TV + t * columns;
+      const float factor = gradient_scale / sum;
       normalise(gradient, e, reference, largest, factor);
-      clear(gradient, with.vocabulary);
-      store(gradient[target],
-            vector_exp_minus(largest - target_logit) * factor - with.gradient_scale);
+      clear(gradient, vocabulary);
+      store(gradient[target], vector_exp_minus(largest - target_logit) * factor - gradient_scale);
     }
   }
 
@@ -124,11 +128,10 @@ struct CrossEntropy {
                                                  float& largest) const {
     Lanes sum;
     fill(sum, 0.0F);
-    const std::int64_t length = segment_length(with.vocabulary);
-    largest = maximum(row, with.vocabulary < length ? with.vocabulary : length);
-    for (std::int64_t first = 0; first < with.vocabulary; first += length) {
-      const std::int64_t count =
-          with.vocabulary - first < length ? with.vocabulary - first : length;
+    const std::int64_t length = segment_length(vocabulary);
+    largest = maximum(row, vocabulary < length ? vocabulary : length);
+    for (std::int64_t first = 0; first < vocabulary; first += length) {
+      const std::int64_t count = vocabulary - first < length ? vocabulary - first : length;
       *reference++ = largest;
       const float next_largest = add_segment(row, first, count, largest, e, sum);
       if (next_largest > largest) {
@@ -149,7 +152,7 @@ struct CrossEntropy {
     Lanes largest;
     fill(largest, lowest);
     const T* next = row + first + count;
-    const std::int64_t left = with.vocabulary - first - count;
+    const std::int64_t left = vocabulary - first - count;
     const std::int64_t next_count = left < count ? left : count;
     float* to = with_gradient ? e + first : nullptr;
     read_chunks(
@@ -194,10 +197,9 @@ struct CrossEntropy {
 
   KOKKOS_FORCEINLINE_FUNCTION void normalise(T* gradient, const float* e, const float* reference,
                                              float largest, float factor) const {
-    const std::int64_t length = segment_length(with.vocabulary);
-    for (std::int64_t first = 0; first < with.vocabulary; first += length) {
-      const std::int64_t count =
-          with.vocabulary - first < length ? with.vocabulary - first : length;
+    const std::int64_t length = segment_length(vocabulary);
+    for (std::int64_t first = 0; first < vocabulary; first += length) {
+      const std::int64_t count = vocabulary - first < length ? vocabulary - first : length;
       const float segment_factor = factor * vector_exp_minus(largest - *reference++);
       for_chunks(
           count, 0,
@@ -212,7 +214,7 @@ struct CrossEntropy {
   }
 
   KOKKOS_FORCEINLINE_FUNCTION void clear(T* row, std::int64_t first) const {
-    for (std::int64_t v = first; v < with.columns; ++v) {
+    for (std::int64_t v = first; v < columns; ++v) {
       row[v] = T{};
     }
   }
@@ -220,23 +222,84 @@ struct CrossEntropy {
 
 }  // namespace
 
-template <class T, bool with_gradient>
-void cross_entropy_rows(const LossOperands<T>& with, device::StreamRef stream) {
+void classify_rows(ConstTensorView logits_TV, void* gradient_TV, ConstTensorView target_T,
+                   TensorView loss_T, int vocabulary, float gradient_scale,
+                   device::StreamRef stream) {
   constexpr std::int64_t most_workers = 1024;
+  const std::int64_t rows = logits_TV.dim(0);
+  const int columns = row_length(logits_TV.dim(1));
   const std::int64_t threads = execution_space(stream).concurrency();
-  const std::int64_t workers = std::min({with.rows, most_workers, threads});
-  float* exponentials = nullptr;
-  if constexpr (with_gradient && !std::is_same_v<T, float>) {
-    exponentials = scratch<float>(workers * with.columns, stream);
-  }
-  for_each("cross_entropy", workers, stream,
-           CrossEntropy<T, with_gradient>{with, exponentials, workers});
+  const std::int64_t workers = std::min({rows, most_workers, threads});
+  with_storage(logits_TV.dtype(), [&]<class T>(T) {
+    const auto classify = [&]<bool with_gradient>(float* exponentials) {
+      for_each("cross_entropy", workers, stream,
+               CrossEntropy<T, with_gradient>{logits_TV.as<T>(), static_cast<T*>(gradient_TV),
+                                              target_T.as<std::int32_t>(), loss_T.as<float>(), rows,
+                                              columns, vocabulary, gradient_scale, exponentials,
+                                              workers});
+    };
+    if (gradient_TV == nullptr) {
+      classify.template operator()<false>(nullptr);
+    } else {
+      classify.template operator()<true>(
+          std::is_same_v<T, float> ? nullptr : scratch<float>(workers * columns, stream));
+    }
+  });
 }
-template void cross_entropy_rows<float, false>(const LossOperands<float>&, device::StreamRef);
-template void cross_entropy_rows<float, true>(const LossOperands<float>&, device::StreamRef);
-template void cross_entropy_rows<BFloat16, false>(const LossOperands<BFloat16>&, device::StreamRef);
-template void cross_entropy_rows<BFloat16, true>(const LossOperands<BFloat16>&, device::StreamRef);
-template void cross_entropy_rows<Float16, false>(const LossOperands<Float16>&, device::StreamRef);
-template void cross_entropy_rows<Float16, true>(const LossOperands<Float16>&, device::StreamRef);
+
+void classify_part_rows(ConstTensorView logits_TV, std::int64_t first_column,
+                        ConstTensorView target_T, TensorView statistics_T3,
+                        device::StreamRef stream) {
+  with_storage(logits_TV.dtype(), [&]<class T>(T) {
+    const auto classify = [=, columns = logits_TV.dim(1), logits = logits_TV.as<T>(),
+                           target_of = target_T.as<std::int32_t>(),
+                           statistics_of = statistics_T3.as<float>()](std::int64_t t) {
+      const T* row = logits + t * columns;
+      const float largest = maximum(row, columns);
+      const std::int64_t target = target_of[t] - first_column;
+      float* statistics = statistics_of + t * part_statistics;
+      statistics[0] = largest;
+      statistics[1] = sum_row(
+          NothingAhead{}, columns, [largest](float x) { return vector_exp_minus(largest - x); },
+          row);
+      statistics[2] = target >= 0 && target < columns ? to_float(row[target]) : 0.0F;
+    };
+    for_each("cross_entropy_part", logits_TV.dim(0), stream, classify);
+  });
+}
+
+void differentiate_part_rows(TensorView logits_TV, std::int64_t first_column,
+                             ConstTensorView target_T, ConstTensorView normaliser_T2,
+                             float gradient_scale, device::StreamRef stream) {
+  with_storage(logits_TV.dtype(), [&]<class T>(T) {
+    const auto differentiate = [=, columns = logits_TV.dim(1), logits = logits_TV.as<T>(),
+                                target_of = target_T.as<std::int32_t>(),
+                                normaliser_of = normaliser_T2.as<float>()](std::int64_t t) {
+      T* row = logits + t * columns;
+      if (target_of[t] == ignored_target) {
+        std::fill_n(row, columns, T{});
+        return;
+      }
+      const float largest = normaliser_of[2 * t];
+      const float factor = gradient_scale * normaliser_of[2 * t + 1];
+      const std::int64_t target = target_of[t] - first_column;
+      const bool here = target >= 0 && target < columns;
+      const float target_logit = here ? to_float(row[target]) : 0.0F;
+      for_chunks(
+          columns, 0,
+          [largest, factor](Lanes& y, const Lanes& x) {
+#pragma omp simd
+            for (int i = 0; i < lanes; ++i) {
+              y[i] = vector_exp_minus(largest - x[i]) * factor;
+            }
+          },
+          row, static_cast<const T*>(row));
+      if (here) {  // from the float value: what was stored may have been rounded
+        store(row[target], vector_exp_minus(largest - target_logit) * factor - gradient_scale);
+      }
+    };
+    for_each("cross_entropy_grad", logits_TV.dim(0), stream, differentiate);
+  });
+}
 
 }  // namespace fourfold::kernels

@@ -3,10 +3,11 @@
 /// @file
 /// Sums over whole tensors on a device: blocks of a fixed size, each summed by a team in f64, then
 /// the blocks by one team, each thread some neighbouring ones.
-#include "reduction_backend.hpp"
 #include "runtime/scratch.hpp"
 #include "vectors/storage.hpp"
 #include "vectors/team_rows_device.hpp"
+
+#include <fourfold/kernels/reduction.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -88,28 +89,32 @@ struct CombinePartials {
   }
 };
 
+template <bool squares>
+void sum_elements(const char* label, ConstTensorView x, TensorView result, bool accumulate,
+                  device::StreamRef stream) {
+  FOURFOLD_EXPECT(result.elements() == 1);
+  const std::int64_t blocks = (x.elements() + elements_per_partial - 1) / elements_per_partial;
+  auto* partial = scratch<double>(blocks, stream);
+  with_storage(x.dtype(), [&]<class T>(T) {
+    for_teams<sum_warps, 4>(label, blocks, SumThreads::team_bytes, stream,
+                            PartialSum<T, squares>{x.as<T>(), partial, x.elements(),
+                                                   in_packs(pack_elements<T>, x.as<T>())});
+  });
+  const std::int64_t in_chunk = std::max(fewest_in_chunk, (blocks + chunks - 1) / chunks);
+  for_teams<sum_warps, 1>(
+      "combine_sums", 1, SumThreads::team_bytes, stream,
+      CombinePartials{partial, blocks, in_chunk, result.as<double>(), accumulate});
+}
+
 }  // namespace
 
-template <class T, bool squares>
-void sum_elements(const char* label, const SumOperands<T>& with, device::StreamRef stream) {
-  const std::int64_t blocks = (with.elements + elements_per_partial - 1) / elements_per_partial;
-  auto* partial = scratch<double>(blocks, stream);
-  for_teams<sum_warps, 4>(
-      label, blocks, SumThreads::team_bytes, stream,
-      PartialSum<T, squares>{with.x, partial, with.elements, in_packs(pack_elements<T>, with.x)});
-  const std::int64_t in_chunk = std::max(fewest_in_chunk, (blocks + chunks - 1) / chunks);
-  for_teams<sum_warps, 1>("combine_sums", 1, SumThreads::team_bytes, stream,
-                          CombinePartials{partial, blocks, in_chunk, with.result, with.accumulate});
+void sum(ConstTensorView x, TensorView result, bool accumulate, device::StreamRef stream) {
+  sum_elements<false>("sum", x, result, accumulate, stream);
 }
-template void sum_elements<float, false>(const char*, const SumOperands<float>&, device::StreamRef);
-template void sum_elements<float, true>(const char*, const SumOperands<float>&, device::StreamRef);
-template void sum_elements<BFloat16, false>(const char*, const SumOperands<BFloat16>&,
-                                            device::StreamRef);
-template void sum_elements<BFloat16, true>(const char*, const SumOperands<BFloat16>&,
-                                           device::StreamRef);
-template void sum_elements<Float16, false>(const char*, const SumOperands<Float16>&,
-                                           device::StreamRef);
-template void sum_elements<Float16, true>(const char*, const SumOperands<Float16>&,
-                                          device::StreamRef);
+
+void sum_of_squares(ConstTensorView x, TensorView result, bool accumulate,
+                    device::StreamRef stream) {
+  sum_elements<true>("sum_of_squares", x, result, accumulate, stream);
+}
 
 }  // namespace fourfold::kernels

@@ -3,11 +3,12 @@
 /// @file
 /// Sums over whole tensors: blocks of a fixed size, each summed in lanes in f64, then the blocks in
 /// order.
-#include "reduction_backend.hpp"
 #include "runtime/launch.hpp"
 #include "runtime/scratch.hpp"
 #include "vectors/lanes.hpp"
 #include "vectors/storage.hpp"
+
+#include <fourfold/kernels/reduction.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -17,48 +18,52 @@ namespace {
 /// Part of the numbers: another value rounds differently.
 constexpr std::int64_t elements_per_partial = 65536;
 
-}  // namespace
-
-template <class T, bool squares>
-void sum_elements(const char* label, const SumOperands<T>& with, device::StreamRef stream) {
-  const std::int64_t blocks = (with.elements + elements_per_partial - 1) / elements_per_partial;
+template <bool squares>
+void sum_elements(const char* label, ConstTensorView x, TensorView result, bool accumulate,
+                  device::StreamRef stream) {
+  FOURFOLD_EXPECT(result.elements() == 1);
+  const std::int64_t blocks = (x.elements() + elements_per_partial - 1) / elements_per_partial;
   auto* partial = scratch<double>(blocks, stream);
-  for_each(label, blocks, stream, [with, partial](std::int64_t block) {
-    const auto term = [](double value) { return squares ? value * value : value; };
-    const T* from = with.x + block * elements_per_partial;
-    const std::int64_t left = with.elements - block * elements_per_partial;
-    const std::int64_t count = left < elements_per_partial ? left : elements_per_partial;
-    double sum[lanes] = {};
-    std::int64_t first = 0;
-    for (; first + lanes <= count; first += lanes) {
-      prefetch_chunk(from + element_ahead(first, count, 0));
+  with_storage(x.dtype(), [&]<class T>(T) {
+    const auto sum_block = [partial, elements = x.elements(), x_E = x.as<T>()](std::int64_t block) {
+      const auto term = [](double value) { return squares ? value * value : value; };
+      const T* from = x_E + block * elements_per_partial;
+      const std::int64_t left = elements - block * elements_per_partial;
+      const std::int64_t count = left < elements_per_partial ? left : elements_per_partial;
+      double sum[lanes] = {};
+      std::int64_t first = 0;
+      for (; first + lanes <= count; first += lanes) {
+        prefetch_chunk(from + element_ahead(first, count, 0));
 #pragma omp simd
-      for (int i = 0; i < lanes; ++i) {
+        for (int i = 0; i < lanes; ++i) {
+          sum[i] += term(to_float(from[first + i]));
+        }
+      }
+      for (int i = 0; first + i < count; ++i) {
         sum[i] += term(to_float(from[first + i]));
       }
-    }
-    for (int i = 0; first + i < count; ++i) {
-      sum[i] += term(to_float(from[first + i]));
-    }
-    partial[block] = fold_sum(sum);
+      partial[block] = fold_sum(sum);
+    };
+    for_each(label, blocks, stream, sum_block);
   });
-  for_each("combine_sums", 1, stream, [with, partial, blocks](std::int64_t /*only*/) {
+  for_each("combine_sums", 1, stream, [=, to = result.as<double>()](std::int64_t /*only*/) {
     double total = 0;
     for (std::int64_t block = 0; block < blocks; ++block) {
       total += partial[block];
     }
-    *with.result = with.accumulate ? *with.result + total : total;
+    *to = accumulate ? *to + total : total;
   });
 }
-template void sum_elements<float, false>(const char*, const SumOperands<float>&, device::StreamRef);
-template void sum_elements<float, true>(const char*, const SumOperands<float>&, device::StreamRef);
-template void sum_elements<BFloat16, false>(const char*, const SumOperands<BFloat16>&,
-                                            device::StreamRef);
-template void sum_elements<BFloat16, true>(const char*, const SumOperands<BFloat16>&,
-                                           device::StreamRef);
-template void sum_elements<Float16, false>(const char*, const SumOperands<Float16>&,
-                                           device::StreamRef);
-template void sum_elements<Float16, true>(const char*, const SumOperands<Float16>&,
-                                          device::StreamRef);
+
+}  // namespace
+
+void sum(ConstTensorView x, TensorView result, bool accumulate, device::StreamRef stream) {
+  sum_elements<false>("sum", x, result, accumulate, stream);
+}
+
+void sum_of_squares(ConstTensorView x, TensorView result, bool accumulate,
+                    device::StreamRef stream) {
+  sum_elements<true>("sum_of_squares", x, result, accumulate, stream);
+}
 
 }  // namespace fourfold::kernels
