@@ -55,7 +55,6 @@ std::string product_library() {
   return {};
 }
 void forget_algorithms() {}
-void finish_timing() {}
 
 void f32_product(const Gemm& p) {
   FOURFOLD_EXPECT(p.c_dtype == DType::f32 && p.c_row >= p.n);

@@ -97,40 +97,6 @@ MatmulPreference preference_for(const Gemm& product) {
   return preference;
 }
 
-/// Where a product that adds to what is there does so while it is measured: aligned as its own.
-class SpareSums {
- public:
-  SpareSums(Gemm& product, device::StreamRef stream) {
-    if (product.write != Write::accumulate) {
-      return;
-    }
-    c_ = device::StreamBuffer(bytes(product), stream);
-    device::zero(c_.data(), c_.bytes(), stream);
-    const std::size_t offset = alignment_of(product.c) % 256;
-    product.c = static_cast<std::byte*>(c_.data()) + offset;
-    if (product.sums_M != nullptr) {
-      sums_ = device::StreamBuffer(product.m * sizeof(float), stream);
-      device::zero(sums_.data(), sums_.bytes(), stream);
-      product.sums_M = static_cast<float*>(sums_.data());
-    }
-  }
-  void give_back(device::StreamRef stream) {
-    c_.give_back(stream);
-    sums_.give_back(stream);
-  }
-  static std::size_t bytes(const Gemm& product) {
-    return product.write != Write::accumulate
-               ? 0
-               : static_cast<std::size_t>(product.m * product.c_row) *
-                         size_in_bytes(product.c_dtype) +
-                     256;
-  }
-
- private:
-  device::StreamBuffer c_;
-  device::StreamBuffer sums_;
-};
-
 }  // namespace
 
 GemmPlan::GemmPlan(DType dtype, const Gemm& p, device::StreamRef stream)
@@ -144,12 +110,12 @@ GemmPlan::GemmPlan(DType dtype, const Gemm& p, device::StreamRef stream)
   room_for(p, stream);  // memory first: that makes the process's device the calling thread's
   const std::optional<std::string> known = known_algorithm(name_);
   const bool measures = measures_products();
-  find_algorithms(p, measures || known, stream);
+  find_ways(p, measures || known, stream);
   const auto found = std::ranges::find(ways_, known.value_or(""), &Way::name);
   if (found != ways_.end()) {
-    chosen_ = found - ways_.begin();
+    taken_ = found - ways_.begin();
   } else {
-    is_chosen_ = !measures || ways_.size() == 1;
+    is_to_be_measured_ = measures && ways_.size() > 1;
   }
 }
 
@@ -173,8 +139,7 @@ void GemmPlan::describe(const Gemm& p, float* sums_M, cublasLtMatmulDescOpaque_t
   }
 }
 
-/// The default first. @param all  not only that
-void GemmPlan::find_algorithms(const Gemm& p, bool all, device::StreamRef stream) {
+void GemmPlan::find_ways(const Gemm& p, bool all, device::StreamRef stream) {
   const bool default_is_one = is_one_by_default(p);
   if (may_be_one(dtype_, p) && (all || default_is_one)) {
     for (const cublasLtMatmulAlgo_t& algorithm : algorithms(p, stream)) {
@@ -187,9 +152,6 @@ void GemmPlan::find_algorithms(const Gemm& p, bool all, device::StreamRef stream
     throw SystemError(
         ExitCode::internal,
         fmt::format("cuBLASLt knows no way for the product {} (this is a bug); report it", name_));
-  }
-  if (!all) {
-    ways_.resize(1);
   }
 }
 
@@ -243,98 +205,59 @@ bool GemmPlan::enqueue(const Algorithm& algorithm, const Gemm& p, const Epilogue
 }
 
 void GemmPlan::run(const Gemm& product, const EpilogueKernels* kernels, device::StreamRef stream) {
-  if (enqueue(choose(product, kernels, stream), product, kernels, stream)) {
+  if (is_to_be_measured_ && !is_captured(stream) && is_to_be_measured_.exchange(false)) {
+    measure(product, kernels, stream);
+  }
+  if (enqueue(ways_[taken_].algorithm, product, kernels, stream)) {
     return;
   }
   if (kernels == nullptr) {
     check_cublas(CUBLAS_STATUS_NOT_SUPPORTED, "cublasLtMatmul");
   }
-  {
-    const std::scoped_lock lock(mutex_);  // it was said to be there, and is not: in every run
-    ways_ = {Way{apart_way, {}}};
-    chosen_ = 0;
-    is_chosen_ = true;
-    rounds_.reset();
-    outdate_recorded_work();
-  }
+  // It was said to be there, and is not: in every run.
+  take(std::ranges::find(ways_, apart_way, &Way::name) - ways_.begin());
   kernels->apart(dtype_, product, stream);
 }
 
-GemmPlan::Algorithm GemmPlan::choose(const Gemm& product, const EpilogueKernels* kernels,
-                                     device::StreamRef stream) {
-  const std::scoped_lock lock(mutex_);
-  if (!is_chosen_) {
-    measure(product, kernels, stream);
-  }
-  return ways_[chosen_].algorithm;
-}
-
-/// Begins, or takes up what is there by now.
+/// A product that adds to what is there adds to other memory meanwhile, aligned as its own.
 void GemmPlan::measure(const Gemm& product, const EpilogueKernels* kernels,
                        device::StreamRef stream) {
-  if (is_captured(stream)) {
-    return;
-  }
-  if (!rounds_) {
-    begin_measuring(product, kernels, stream);
-  } else if (rounds_->is_done()) {
-    conclude();
-  }
-}
-
-void GemmPlan::begin_measuring(const Gemm& product, const EpilogueKernels* kernels,
-                               device::StreamRef stream) {
-  const std::size_t free_bytes = device::owner_of(device::MemoryKind::device).free_bytes;
-  if (2 * SpareSums::bytes(product) > free_bytes) {
-    is_chosen_ = true;
-    return;
-  }
   Gemm timed = product;
-  SpareSums spare(timed, stream);
-  refused_.assign(ways_.size(), false);
-  rounds_.emplace(stream);
-  for (std::size_t round = 0; round < TimingRounds::rounds; ++round) {
-    for (std::size_t way = 0; way < ways_.size(); ++way) {
-      refused_[way] = refused_[way] || !enqueue(ways_[way].algorithm, timed, kernels, stream);
-      rounds_->mark();
+  device::StreamBuffer spare_c;
+  device::StreamBuffer spare_sums;
+  if (product.write == Write::accumulate) {
+    const std::size_t bytes = product.m * product.c_row * size_in_bytes(product.c_dtype) + 256;
+    if (2 * bytes > device::owner_of(device::MemoryKind::device).free_bytes) {
+      return;
+    }
+    spare_c = device::StreamBuffer(bytes, stream);
+    device::zero(spare_c.data(), spare_c.bytes(), stream);
+    timed.c = static_cast<std::byte*>(spare_c.data()) + alignment_of(product.c) % 256;
+    if (product.sums_M != nullptr) {
+      spare_sums = device::StreamBuffer(product.m * sizeof(float), stream);
+      device::zero(spare_sums.data(), spare_sums.bytes(), stream);
+      timed.sums_M = static_cast<float*>(spare_sums.data());
     }
   }
-  spare.give_back(stream);
-}
-
-void GemmPlan::conclude() {
-  std::vector<std::vector<double>> us = rounds_->us(ways_.size());
-  for (std::size_t way = 0; way < ways_.size(); ++way) {
-    if (refused_[way]) {
-      us[way].clear();
-    }
-  }
-  const AlgorithmTimes times = fastest_algorithm(us);
-  chosen_ = times.best;
-  is_chosen_ = true;
-  outdate_recorded_work();
-  rounds_.reset();
+  const AlgorithmTimes times =
+      fastest_algorithm(time_ways(ways_.size(), stream, [&](std::size_t way) {
+        return enqueue(ways_[way].algorithm, timed, kernels, stream);
+      }));
+  spare_c.give_back(stream);
+  spare_sums.give_back(stream);
+  take(times.best);
   note_choice({.product = name_,
-               .way = ways_[chosen_].name,
-               .us = times.median_us[chosen_],
+               .way = ways_[times.best].name,
+               .us = times.median_us[times.best],
                .default_us = times.median_us.front()});
 }
 
-bool GemmPlan::is_chosen() const {
-  const std::scoped_lock lock(mutex_);
-  return is_chosen_;
-}
-
-void GemmPlan::choose() {
-  const std::scoped_lock lock(mutex_);
-  if (rounds_) {
-    rounds_->wait();
-    conclude();
-  }
+void GemmPlan::take(std::size_t way) {
+  taken_ = way;
+  outdate_recorded_work();
 }
 
 std::vector<std::string> GemmPlan::way_names() const {
-  const std::scoped_lock lock(mutex_);
   std::vector<std::string> names;
   for (const Way& way : ways_) {
     names.push_back(way.name);

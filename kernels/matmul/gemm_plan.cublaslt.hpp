@@ -6,8 +6,8 @@
 #include "gemm.hpp"
 #include "matmul_algorithm.hpp"
 
+#include <atomic>
 #include <cstddef>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,10 +25,6 @@ class GemmPlan {
   /// Enqueues. @param kernels  of a product with an epilogue, else nullptr
   void run(const Gemm& product, const EpilogueKernels* kernels, device::StreamRef stream);
 
-  /// Whether the way is for good; until then calls measure.
-  bool is_chosen() const;
-  /// Waits for a measurement that began.
-  void choose();
   std::vector<std::string> way_names() const;
 
  private:
@@ -40,29 +36,24 @@ class GemmPlan {
 
   /// @param sums_M  of Epilogue::row_sums
   void describe(const Gemm& product, float* sums_M, cublasLtMatmulDescOpaque_t& made) const;
-  void find_algorithms(const Gemm& product, bool all, device::StreamRef stream);
+  /// @param all  not only the default, and what is known with it
+  void find_ways(const Gemm& product, bool all, device::StreamRef stream);
   std::vector<cublasLtMatmulAlgo_t> algorithms(const Gemm& product, device::StreamRef stream) const;
   /// Enqueues it one way; false when the library refuses it after all.
   bool enqueue(const Algorithm& algorithm, const Gemm& product, const EpilogueKernels* kernels,
                device::StreamRef stream) const;
-  Algorithm choose(const Gemm& product, const EpilogueKernels* kernels, device::StreamRef stream);
+  /// Makes it in all ways, and takes the fastest from here on.
   void measure(const Gemm& product, const EpilogueKernels* kernels, device::StreamRef stream);
-  void begin_measuring(const Gemm& product, const EpilogueKernels* kernels,
-                       device::StreamRef stream);
-  void conclude();
+  void take(std::size_t way);
 
   DType dtype_;
   std::string name_;
   MatrixLayout b_;
   MatrixLayout a_;
   MatrixLayout c_;
-  std::vector<Way> ways_;  // from here on guarded by the mutex
-  std::size_t chosen_ = 0;
-  bool is_chosen_ = true;
-  std::optional<TimingRounds> rounds_;
-  std::vector<bool> refused_;
-  /// Held by no call while it enqueues, which may wait for the device, but those that measure.
-  mutable std::mutex mutex_;
+  std::vector<Way> ways_;  ///< the default first; apart, of a product with an epilogue
+  std::atomic<std::size_t> taken_ = 0;
+  std::atomic<bool> is_to_be_measured_ = false;  ///< by the next call that can
 };
 
 }  // namespace fourfold::kernels

@@ -7,12 +7,12 @@
 #include "gemm.hpp"
 
 #include <fourfold/device/stream.hpp>
-#include <fourfold/device/timed_event.hpp>
 #include <fourfold/kernels/matmul_tuning.hpp>
 
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -75,28 +75,14 @@ void note_choice(const MatmulTuning& choice);
 std::vector<std::string> ways_of(DType dtype, const Gemm& product);
 /// Lets products be chosen anew by their next calls.
 void forget_algorithms();
-/// Waits for the times of all measurements that began, and notes what they say.
-void finish_timing();
 
-/// The times of several ways to do the same, one after the other, round after round, by events of
-/// the device between them. The host does not wait. The first round does not count: it loads code
-/// and fills caches.
-class TimingRounds {
- public:
-  static constexpr std::size_t rounds = 4;
+inline constexpr std::size_t timing_rounds = 4;
 
-  /// Begins on `stream`.
-  explicit TimingRounds(device::StreamRef stream);
-  /// Behind each of the `ways` of each round.
-  void mark();
-  bool is_done() const;
-  void wait() const;
-  /// Microseconds of the rounds that count, of each way. @pre is_done()
-  std::vector<std::vector<double>> us(std::size_t ways) const;
-
- private:
-  device::StreamRef stream_;
-  std::vector<device::TimedEvent> events_;
-};
+/// Microseconds of several ways to do the same, one after the other, round after round, by events
+/// of the device between them: of each way in each round but the first, which loads code and fills
+/// caches; none of a way that was refused. Blocks the host until all is done.
+/// @param enqueue  enqueues way i on `stream`; false: it is refused, and not asked for again
+std::vector<std::vector<double>> time_ways(std::size_t ways, device::StreamRef stream,
+                                           const std::function<bool(std::size_t)>& enqueue);
 
 }  // namespace fourfold::kernels

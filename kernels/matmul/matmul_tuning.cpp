@@ -4,6 +4,7 @@
 #include "runtime/scratch.hpp"
 
 #include <fourfold/base/contract.hpp>
+#include <fourfold/device/timed_event.hpp>
 
 #include <fmt/format.h>
 
@@ -16,16 +17,10 @@ namespace fourfold::kernels {
 
 namespace {
 
-struct Book {
-  std::mutex mutex;
-  bool measures = false;
-  std::map<std::string, MatmulTuning> choices;
-};
-
-Book& book() {
-  static Book the_book;
-  return the_book;
-}
+// What is known of choices, of all threads.
+std::mutex mutex;
+bool measures = false;
+std::map<std::string, MatmulTuning> choices;
 
 const char* name(Epilogue epilogue) {
   switch (epilogue) {
@@ -104,28 +99,28 @@ AlgorithmTimes fastest_algorithm(const std::vector<std::vector<double>>& us) {
 }
 
 bool measures_products() {
-  const std::scoped_lock lock(book().mutex);
-  return book().measures;
+  const std::scoped_lock lock(mutex);
+  return measures;
 }
 
 std::optional<std::string> known_algorithm(const std::string& product) {
-  const std::scoped_lock lock(book().mutex);
-  const auto found = book().choices.find(product);
-  return found == book().choices.end() ? std::nullopt : std::optional(found->second.way);
+  const std::scoped_lock lock(mutex);
+  const auto found = choices.find(product);
+  return found == choices.end() ? std::nullopt : std::optional(found->second.way);
 }
 
 void note_choice(const MatmulTuning& choice) {
-  const std::scoped_lock lock(book().mutex);
-  book().choices[choice.product] = choice;
+  const std::scoped_lock lock(mutex);
+  choices[choice.product] = choice;
 }
 
 void choose_products(const std::vector<MatmulTuning>& known, bool measure) {
   {
-    const std::scoped_lock lock(book().mutex);
-    book().measures = measure;
-    book().choices.clear();
+    const std::scoped_lock lock(mutex);
+    measures = measure;
+    choices.clear();
     for (const MatmulTuning& choice : known) {
-      book().choices[choice.product] = choice;
+      choices[choice.product] = choice;
     }
   }
   forget_algorithms();
@@ -133,38 +128,31 @@ void choose_products(const std::vector<MatmulTuning>& known, bool measure) {
 }
 
 std::vector<MatmulTuning> chosen_products() {
-  finish_timing();
-  const std::scoped_lock lock(book().mutex);
+  const std::scoped_lock lock(mutex);
   std::vector<MatmulTuning> result;
-  for (const auto& [product, choice] : book().choices) {
+  for (const auto& [product, choice] : choices) {
     result.push_back(choice);
   }
   return result;
 }
 
-TimingRounds::TimingRounds(device::StreamRef stream) : stream_(stream) {
-  mark();
-}
-
-void TimingRounds::mark() {
-  events_.emplace_back().record(stream_);
-}
-
-bool TimingRounds::is_done() const {
-  return events_.back().has_happened();
-}
-
-void TimingRounds::wait() const {
-  events_.back().synchronize();
-}
-
-std::vector<std::vector<double>> TimingRounds::us(std::size_t ways) const {
-  FOURFOLD_EXPECT(events_.size() == 1 + rounds * ways);
-  std::vector<std::vector<double>> result(ways);
-  for (std::size_t i = ways; i < rounds * ways; ++i) {
-    result[i % ways].push_back(events_[i + 1].us_since(events_[i]));
+std::vector<std::vector<double>> time_ways(std::size_t ways, device::StreamRef stream,
+                                           const std::function<bool(std::size_t)>& enqueue) {
+  std::vector<device::TimedEvent> events(1 + timing_rounds * ways);
+  std::vector<bool> refused(ways);
+  events.front().record(stream);
+  for (std::size_t i = 0; i < timing_rounds * ways; ++i) {
+    refused[i % ways] = refused[i % ways] || !enqueue(i % ways);
+    events[i + 1].record(stream);
   }
-  return result;
+  events.back().synchronize();
+  std::vector<std::vector<double>> us(ways);
+  for (std::size_t i = ways; i < timing_rounds * ways; ++i) {
+    if (!refused[i % ways]) {
+      us[i % ways].push_back(events[i + 1].us_since(events[i]));
+    }
+  }
+  return us;
 }
 
 }  // namespace fourfold::kernels

@@ -28,14 +28,14 @@ std::string product_library();
 
 /// From here on a product of `known` is made as it says, if the library still offers that. Others
 /// are made as without choices or, if `measure`, measured by their first call: it makes them
-/// several times on its stream, and later ones take the fastest way once the times are there.
-/// Nothing blocks the host. Sums of products take as much device memory again for a while; where
-/// there is none, and while a stream is captured into a graph, nothing is measured.
+/// several times on its stream and waits for the times, and from there on they are made the
+/// fastest way; calls of other threads meanwhile, as without choices. Sums of products take as much
+/// device memory again for a while; where there is none, and while a stream is captured into a
+/// graph, nothing is measured.
 /// Of all threads; no product may be made at the same time.
 void choose_products(const std::vector<MatmulTuning>& known, bool measure);
 
-/// Known and measured ones, in the order of their names. Blocks the host until the measurements
-/// that began are done. No product may be made at the same time.
+/// Known and measured ones, in the order of their names.
 std::vector<MatmulTuning> chosen_products();
 
 }  // namespace fourfold::kernels
