@@ -110,27 +110,4 @@ std::size_t Arena::total_bytes() const noexcept {
   return std::accumulate(bytes_.begin(), bytes_.end(), std::size_t{0});
 }
 
-// What buffers of all bodies have in common: who owns them.
-
-Buffer::Buffer(Buffer&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)),
-      bytes_(std::exchange(other.bytes_, 0)),
-      kind_(other.kind_) {}
-
-Buffer& Buffer::operator=(Buffer&& other) noexcept {
-  std::swap(data_, other.data_);
-  std::swap(bytes_, other.bytes_);
-  std::swap(kind_, other.kind_);
-  return *this;
-}
-
-StreamBuffer::StreamBuffer(StreamBuffer&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
-
-StreamBuffer& StreamBuffer::operator=(StreamBuffer&& other) noexcept {
-  std::swap(data_, other.data_);
-  std::swap(bytes_, other.bytes_);
-  return *this;
-}
-
 }  // namespace fourfold::device

@@ -13,10 +13,15 @@ namespace fourfold::device {
 
 namespace {
 
-/// @param kind  becomes device where there is no registrable memory
-void* allocate(std::size_t bytes, MemoryKind& kind) {
+// A failure to give back would be of an earlier call, or the end of the process: both are known.
+
+void free_device(void* data) {
+  std::ignore = cudaFree(data);
+}
+
+NativeHandle allocate(std::size_t bytes, MemoryKind kind) {
   if (bytes == 0) {
-    return nullptr;
+    return {};
   }
   if (kind == MemoryKind::host) {
     return allocate_host(bytes);
@@ -26,55 +31,27 @@ void* allocate(std::size_t bytes, MemoryKind& kind) {
   switch (kind) {
     case MemoryKind::pinned:
       check_cuda(cudaHostAlloc(&data, bytes, cudaHostAllocPortable), "cudaHostAlloc", bytes);
-      break;
+      return {data, [](void* owned) { std::ignore = cudaFreeHost(owned); }};
     case MemoryKind::shared:
       check_cuda(cudaMallocManaged(&data, bytes, cudaMemAttachGlobal), "cudaMallocManaged", bytes);
-      break;
+      return {data, free_device};
     case MemoryKind::registrable:
       data = allocate_registrable(bytes);
       if (data != nullptr) {
-        break;
+        return {data, [bytes](void* owned) { free_registrable(owned, bytes); }};
       }
-      kind = MemoryKind::device;
       [[fallthrough]];
     default:
       check_cuda(cudaMalloc(&data, bytes), "cudaMalloc", bytes);
-      break;
+      return {data, free_device};
   }
-  return data;
 }
 
 }  // namespace
 
-// Delegates, so that what was taken is given back when zero() throws.
-Buffer::Buffer(std::size_t bytes, MemoryKind kind) : Buffer() {
-  data_ = allocate(bytes, kind);
-  bytes_ = bytes;
-  kind_ = kind;
+Buffer::Buffer(std::size_t bytes, MemoryKind kind) : data_(allocate(bytes, kind)), bytes_(bytes) {
   if (bytes > 0 && kind != MemoryKind::host) {
-    zero(data_, bytes, {});
-  }
-}
-
-Buffer::~Buffer() {
-  // A failure here would be of an earlier call, or the end of the process: both are known.
-  switch (kind_) {
-    case MemoryKind::host:
-      free_host(data_);
-      break;
-    case MemoryKind::pinned:
-      std::ignore = cudaFreeHost(data_);
-      break;
-    case MemoryKind::registrable:
-      if (data_ != nullptr) {
-        free_registrable(data_, bytes_);
-      }
-      break;
-    default:
-      if (data_ != nullptr) {
-        std::ignore = cudaFree(data_);
-      }
-      break;
+    zero(data(), bytes, {});
   }
 }
 
@@ -88,14 +65,15 @@ void copy(void* target, const void* source, std::size_t bytes, StreamRef stream)
   finish_if_default(stream);
 }
 
-void copy_rows(const Rows& target, const ConstRows& source, std::size_t row_bytes, std::size_t rows,
+void copy_rows(void* target, std::size_t target_pitch_bytes, const void* source,
+               std::size_t source_pitch_bytes, std::size_t row_bytes, std::size_t rows,
                StreamRef stream) {
   if (row_bytes == 0 || rows == 0) {
     return;
   }
   bind_thread();
-  check_cuda(cudaMemcpy2DAsync(target.first, target.pitch_bytes, source.first, source.pitch_bytes,
-                               row_bytes, rows, cudaMemcpyDefault, native(stream)),
+  check_cuda(cudaMemcpy2DAsync(target, target_pitch_bytes, source, source_pitch_bytes, row_bytes,
+                               rows, cudaMemcpyDefault, native(stream)),
              "cudaMemcpy2DAsync", row_bytes * rows);
   finish_if_default(stream);
 }
@@ -113,14 +91,10 @@ StreamBuffer::StreamBuffer(std::size_t bytes, StreamRef stream) : bytes_(bytes) 
   if (bytes > 0) {
     bind_thread();
     refuse_in_graph(stream, "cudaMallocAsync");
-    check_cuda(cudaMallocAsync(&data_, bytes, native(stream)), "cudaMallocAsync", bytes);
+    void* data = nullptr;
+    check_cuda(cudaMallocAsync(&data, bytes, native(stream)), "cudaMallocAsync", bytes);
+    data_ = {data, free_device};
     finish_if_default(stream);
-  }
-}
-
-StreamBuffer::~StreamBuffer() {
-  if (data_ != nullptr) {
-    std::ignore = cudaFree(data_);
   }
 }
 
@@ -128,10 +102,10 @@ void StreamBuffer::give_back(StreamRef stream) {
   if (data_ != nullptr) {
     bind_thread();
     refuse_in_graph(stream, "cudaFreeAsync");
-    check_cuda(cudaFreeAsync(data_, native(stream)), "cudaFreeAsync", bytes_);
+    check_cuda(cudaFreeAsync(data(), native(stream)), "cudaFreeAsync", bytes_);
+    std::ignore = data_.release();
     finish_if_default(stream);
   }
-  data_ = nullptr;
   bytes_ = 0;
 }
 

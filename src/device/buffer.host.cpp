@@ -8,12 +8,8 @@
 
 namespace fourfold::device {
 
-Buffer::Buffer(std::size_t bytes, MemoryKind kind)
-    : data_(allocate_host(bytes)), bytes_(bytes), kind_(kind) {}
-
-Buffer::~Buffer() {
-  free_host(data_);
-}
+Buffer::Buffer(std::size_t bytes, MemoryKind /*kind*/)
+    : data_(allocate_host(bytes)), bytes_(bytes) {}
 
 void copy(void* target, const void* source, std::size_t bytes, StreamRef /*stream*/) {
   if (bytes > 0) {
@@ -21,12 +17,13 @@ void copy(void* target, const void* source, std::size_t bytes, StreamRef /*strea
   }
 }
 
-void copy_rows(const Rows& target, const ConstRows& source, std::size_t row_bytes, std::size_t rows,
+void copy_rows(void* target, std::size_t target_pitch_bytes, const void* source,
+               std::size_t source_pitch_bytes, std::size_t row_bytes, std::size_t rows,
                StreamRef stream) {
-  auto* to = static_cast<std::byte*>(target.first);
-  const auto* from = static_cast<const std::byte*>(source.first);
+  auto* to = static_cast<std::byte*>(target);
+  const auto* from = static_cast<const std::byte*>(source);
   for (std::size_t row = 0; row < rows; ++row) {
-    copy(to + row * target.pitch_bytes, from + row * source.pitch_bytes, row_bytes, stream);
+    copy(to + row * target_pitch_bytes, from + row * source_pitch_bytes, row_bytes, stream);
   }
 }
 
@@ -38,10 +35,6 @@ void zero(void* target, std::size_t bytes, StreamRef /*stream*/) {
 
 StreamBuffer::StreamBuffer(std::size_t bytes, StreamRef /*stream*/)
     : data_(allocate_host(bytes)), bytes_(bytes) {}
-
-StreamBuffer::~StreamBuffer() {
-  free_host(data_);
-}
 
 void StreamBuffer::give_back(StreamRef /*stream*/) {
   *this = StreamBuffer();

@@ -7,80 +7,55 @@
 #include <fourfold/device/graph.hpp>
 
 #include <tuple>
-#include <utility>
 
 namespace fourfold::device {
 namespace {
 
-/// What was recorded, until it can be launched.
-class Recorded {
- public:
-  Recorded() = default;
-  ~Recorded() {
-    if (graph_ != nullptr) {
-      std::ignore = cudaGraphDestroy(graph_);
-    }
-  }
-  Recorded(const Recorded&) = delete;
-  Recorded& operator=(const Recorded&) = delete;
-
-  cudaGraph_t* place() noexcept { return &graph_; }
-  cudaGraph_t get() const noexcept { return graph_; }
-
- private:
-  cudaGraph_t graph_ = nullptr;
-};
+NativeHandle owned(cudaGraph_t graph) {
+  return {graph, [](void* its) { std::ignore = cudaGraphDestroy(static_cast<cudaGraph_t>(its)); }};
+}
 
 /// Has `enqueue` recorded. Threads of the device, and other ranks', may do what they like
 /// meanwhile.
-void record(StreamRef stream, const std::function<void()>& enqueue, Recorded& recorded) {
+NativeHandle record(StreamRef stream, const std::function<void()>& enqueue) {
   check_cuda(cudaStreamBeginCapture(native(stream), cudaStreamCaptureModeThreadLocal),
              "cudaStreamBeginCapture");
+  cudaGraph_t graph = nullptr;
   try {
     enqueue();
   } catch (...) {
-    std::ignore = cudaStreamEndCapture(native(stream), recorded.place());
+    std::ignore = cudaStreamEndCapture(native(stream), &graph);
+    std::ignore = owned(graph);
     std::ignore = cudaGetLastError();
     throw;
   }
-  check_cuda(cudaStreamEndCapture(native(stream), recorded.place()), "cudaStreamEndCapture");
+  const cudaError_t result = cudaStreamEndCapture(native(stream), &graph);
+  NativeHandle recorded = owned(graph);
+  check_cuda(result, "cudaStreamEndCapture");
+  return recorded;
 }
 
 }  // namespace
 
-struct Graph::Impl {
-  cudaGraphExec_t executable = nullptr;
-
-  Impl() = default;
-  Impl(const Impl&) = delete;
-  Impl& operator=(const Impl&) = delete;
-  ~Impl() {
-    if (executable != nullptr) {
-      std::ignore = cudaGraphExecDestroy(executable);
-    }
-  }
-};
-
-Graph::Graph() = default;
-Graph::Graph(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Graph::~Graph() = default;
-Graph::Graph(Graph&&) noexcept = default;
-Graph& Graph::operator=(Graph&&) noexcept = default;
-
 Graph Graph::capture(StreamRef stream, const std::function<void()>& enqueue) {
   FOURFOLD_EXPECT(stream != StreamRef{});
   bind_thread();
-  Recorded recorded;
-  record(stream, enqueue, recorded);
-  auto impl = std::make_unique<Impl>();
-  check_cuda(cudaGraphInstantiate(&impl->executable, recorded.get(), 0), "cudaGraphInstantiate");
-  return Graph(std::move(impl));
+  const NativeHandle recorded = record(stream, enqueue);
+  cudaGraphExec_t executable = nullptr;
+  check_cuda(cudaGraphInstantiate(&executable, static_cast<cudaGraph_t>(recorded.get()), 0),
+             "cudaGraphInstantiate");
+  Graph graph;
+  graph.executable_ = {executable, [](void* its) {
+                         std::ignore = cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(its));
+                       }};
+  return graph;
 }
 
 void Graph::launch(StreamRef stream) const {
-  FOURFOLD_EXPECT(impl_ != nullptr);
+  FOURFOLD_EXPECT(executable_ != nullptr);
   bind_thread();
-  check_cuda(cudaGraphLaunch(impl_->executable, native(stream)), "cudaGraphLaunch");
+  check_cuda(cudaGraphLaunch(static_cast<cudaGraphExec_t>(executable_.get()), native(stream)),
+             "cudaGraphLaunch");
   finish_if_default(stream);
 }
 

@@ -13,9 +13,9 @@
 
 namespace fourfold::device {
 
-void* allocate_host(std::size_t bytes) {
+NativeHandle allocate_host(std::size_t bytes) {
   if (bytes == 0) {
-    return nullptr;
+    return {};
   }
   const std::size_t rounded = aligned(bytes);
   void* const data = rounded < bytes ? nullptr : std::aligned_alloc(alignment_bytes, rounded);
@@ -26,11 +26,7 @@ void* allocate_host(std::size_t bytes) {
                        remedies().host_memory));
   }
   std::memset(data, 0, rounded);
-  return data;
-}
-
-void free_host(void* data) noexcept {
-  std::free(data);
+  return {data, [](void* owned) { std::free(owned); }};
 }
 
 MemoryOwner host_owner() {

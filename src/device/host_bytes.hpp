@@ -17,8 +17,7 @@ constexpr std::size_t aligned(std::size_t bytes) noexcept {
 }
 
 /// Zeroes. @throws SystemError (config) when the system refuses
-void* allocate_host(std::size_t bytes);
-void free_host(void* data) noexcept;
+NativeHandle allocate_host(std::size_t bytes);
 
 /// This machine.
 MemoryOwner host_owner();

@@ -44,18 +44,11 @@ const std::shared_ptr<HostFailure>& host_failure() {
   return failure;
 }
 
-struct HostWork {
-  std::function<void()> run;
-  std::shared_ptr<HostFailure> failure;
-};
+using HostWork = std::function<void()>;
 
 void run_and_forget(void* data) {
   const std::unique_ptr<HostWork> work(static_cast<HostWork*>(data));
-  try {
-    work->run();
-  } catch (...) {
-    work->failure->note(std::current_exception());
-  }
+  (*work)();
 }
 
 }  // namespace
@@ -69,86 +62,55 @@ void StreamRef::synchronize() const {
 void run_on_host(const std::function<void()>& work, StreamRef stream) {
   bind_thread();
   refuse_in_graph(stream, "cudaLaunchHostFunc");
-  auto owned = std::make_unique<HostWork>(HostWork{work, host_failure()});
+  auto owned = std::make_unique<HostWork>([work, failure = host_failure()] {
+    try {
+      work();
+    } catch (...) {
+      failure->note(std::current_exception());
+    }
+  });
   check_cuda(cudaLaunchHostFunc(native(stream), run_and_forget, owned.get()), "cudaLaunchHostFunc");
   std::ignore = owned.release();
   finish_if_default(stream);
 }
 
-struct Stream::Impl {
-  StreamPriority priority = StreamPriority::normal;
-  cudaStream_t stream = nullptr;
-};
-
-Stream::Stream(StreamPriority priority) : impl_(std::make_unique<Impl>()) {
-  impl_->priority = priority;
-}
-Stream::~Stream() {
-  if (impl_ && impl_->stream != nullptr) {
-    std::ignore = cudaStreamDestroy(impl_->stream);
-  }
-}
-Stream::Stream(Stream&&) noexcept = default;
-Stream& Stream::operator=(Stream&& other) noexcept {
-  std::swap(impl_, other.impl_);
-  return *this;
-}
-
 StreamRef Stream::ref() const {
-  if (impl_->stream == nullptr) {
+  if (stream_ == nullptr) {
     bind_thread();
     int least = 0;
     int greatest = 0;
     check_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest),
                "cudaDeviceGetStreamPriorityRange");
-    const int priority = impl_->priority == StreamPriority::high ? greatest : least;
-    check_cuda(cudaStreamCreateWithPriority(&impl_->stream, cudaStreamNonBlocking, priority),
+    cudaStream_t made = nullptr;
+    check_cuda(cudaStreamCreateWithPriority(&made, cudaStreamNonBlocking,
+                                            priority_ == StreamPriority::high ? greatest : least),
                "cudaStreamCreateWithPriority");
+    stream_ = {made, [](void* stream) {
+                 std::ignore = cudaStreamDestroy(static_cast<cudaStream_t>(stream));
+               }};
   }
-  return StreamRef(impl_->stream);
-}
-
-struct Event::Impl {
-  cudaEvent_t event = nullptr;  ///< made by the first record()
-};
-
-Event::Event() : impl_(std::make_unique<Impl>()) {}
-Event::~Event() {
-  if (impl_ && impl_->event != nullptr) {
-    std::ignore = cudaEventDestroy(impl_->event);
-  }
-}
-Event::Event(Event&&) noexcept = default;
-Event& Event::operator=(Event&& other) noexcept {
-  std::swap(impl_, other.impl_);
-  return *this;
+  return StreamRef(stream_.get());
 }
 
 void Event::record(StreamRef stream) {
-  bind_thread();
-  if (impl_->event == nullptr) {
-    check_cuda(cudaEventCreateWithFlags(&impl_->event, cudaEventDisableTiming),
-               "cudaEventCreateWithFlags");
-  }
-  check_cuda(cudaEventRecord(impl_->event, native(stream)), "cudaEventRecord");
-  finish_if_default(stream);
+  record_event(event_, cudaEventDisableTiming, stream);
 }
 
 void Event::wait(StreamRef stream) const {
-  if (impl_->event == nullptr) {
+  if (event_ == nullptr) {
     return;
   }
   bind_thread();
-  check_cuda(cudaStreamWaitEvent(native(stream), impl_->event, 0), "cudaStreamWaitEvent");
+  check_cuda(cudaStreamWaitEvent(native(stream), native_event(event_), 0), "cudaStreamWaitEvent");
   finish_if_default(stream);
 }
 
 bool Event::has_happened() const {
-  if (impl_->event == nullptr) {
+  if (event_ == nullptr) {
     return true;
   }
   bind_thread();
-  return is_ready(cudaEventQuery(impl_->event), "cudaEventQuery");
+  return is_ready(cudaEventQuery(native_event(event_)), "cudaEventQuery");
 }
 
 }  // namespace fourfold::device

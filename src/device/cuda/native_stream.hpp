@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Streams as CUDA knows them.
+/// Streams and events as CUDA knows them.
 #pragma once
 
 #include "cuda_check.hpp"
@@ -9,6 +9,8 @@
 #include <fourfold/device/stream.hpp>
 
 #include <cuda_runtime_api.h>
+
+#include <tuple>
 
 namespace fourfold::device {
 
@@ -27,6 +29,23 @@ inline bool is_captured(StreamRef stream) {
 /// @throws SystemError (internal) when `stream` is being captured
 inline void refuse_in_graph(StreamRef stream, const char* call) {
   check_cuda(is_captured(stream) ? cudaErrorStreamCaptureUnsupported : cudaSuccess, call);
+}
+
+inline cudaEvent_t native_event(const NativeHandle& event) noexcept {
+  return static_cast<cudaEvent_t>(event.get());
+}
+
+/// Makes `event` if it is none yet. @param flags  of cudaEventCreateWithFlags()
+inline void record_event(NativeHandle& event, unsigned flags, StreamRef stream) {
+  bind_thread();
+  if (event == nullptr) {
+    cudaEvent_t made = nullptr;
+    check_cuda(cudaEventCreateWithFlags(&made, flags), "cudaEventCreateWithFlags");
+    event = {made,
+             [](void* its) { std::ignore = cudaEventDestroy(static_cast<cudaEvent_t>(its)); }};
+  }
+  check_cuda(cudaEventRecord(native_event(event), native(stream)), "cudaEventRecord");
+  finish_if_default(stream);
 }
 
 // Functions of the CUDA driver by their names. Linked, they would need libcuda.so.1 for a program

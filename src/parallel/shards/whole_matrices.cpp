@@ -23,8 +23,8 @@ std::int64_t elements_of(const std::vector<Range>& rows, std::int64_t columns) {
 void copy_block(const TensorView& target, const Shape& to, const ConstTensorView& source,
                 const Shape& from, const Shape& extent, device::StreamRef stream) {
   const auto bytes = [](std::int64_t elements) { return elements * sizeof(float); };
-  device::copy_rows({target.as<float>() + linear_index(target.shape(), to), bytes(target.dim(1))},
-                    {source.as<float>() + linear_index(source.shape(), from), bytes(source.dim(1))},
+  device::copy_rows(target.as<float>() + linear_index(target.shape(), to), bytes(target.dim(1)),
+                    source.as<float>() + linear_index(source.shape(), from), bytes(source.dim(1)),
                     bytes(extent[1]), extent[0], stream);
 }
 

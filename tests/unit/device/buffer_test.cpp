@@ -89,9 +89,9 @@ TEST_CASE("rows are copied between any pitches, and nothing beside them", "[buff
   fourfold::device::copy(source.data(), numbers.data(), 12, stream);
   auto* const from = static_cast<std::uint8_t*>(source.data());
   auto* const to = static_cast<std::uint8_t*>(target.data());
-  fourfold::device::copy_rows({to + 1, 5}, {from + 2, 4}, 2, 3, stream);
-  fourfold::device::copy_rows({to, 5}, {from, 4}, 0, 3, stream);
-  fourfold::device::copy_rows({to, 5}, {from, 4}, 2, 0, stream);
+  fourfold::device::copy_rows(to + 1, 5, from + 2, 4, 2, 3, stream);
+  fourfold::device::copy_rows(to, 5, from, 4, 0, 3, stream);
+  fourfold::device::copy_rows(to, 5, from, 4, 2, 0, stream);
   stream.ref().synchronize();
   CHECK(contents(target) ==
         std::vector<std::uint8_t>{0, 3, 4, 0, 0, 0, 7, 8, 0, 0, 0, 11, 12, 0, 0});

@@ -7,7 +7,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 
 namespace fourfold::device {
 
@@ -28,17 +27,13 @@ class Buffer {
   Buffer() = default;
   /// @throws SystemError (exit code config) with the bytes asked for when memory cannot be had.
   explicit Buffer(std::size_t bytes, MemoryKind kind = MemoryKind::device);
-  ~Buffer();
-  Buffer(Buffer&& other) noexcept;
-  Buffer& operator=(Buffer&& other) noexcept;
 
-  void* data() const noexcept { return data_; }
+  void* data() const noexcept { return data_.get(); }
   std::size_t bytes() const noexcept { return bytes_; }
 
  private:
-  void* data_ = nullptr;
+  NativeHandle data_;
   std::size_t bytes_ = 0;
-  MemoryKind kind_ = MemoryKind::device;
 };
 
 /// Copies `bytes` between any two places (host or device), ordered on `stream`. Regions must not
@@ -46,18 +41,10 @@ class Buffer {
 /// ended by then, and so has all work on `stream`: what may not block takes pinned memory.
 void copy(void* target, const void* source, std::size_t bytes, StreamRef stream);
 
-/// Rows of bytes: where the first begins, and how far apart rows begin.
-struct Rows {
-  void* first = nullptr;
-  std::size_t pitch_bytes = 0;
-};
-struct ConstRows {
-  const void* first = nullptr;
-  std::size_t pitch_bytes = 0;
-};
-/// Copies `rows` rows of `row_bytes` each, as copy() does.
-/// @pre row_bytes is at most either pitch
-void copy_rows(const Rows& target, const ConstRows& source, std::size_t row_bytes, std::size_t rows,
+/// Copies `rows` rows of `row_bytes` each, as copy() does; rows begin so many bytes after each
+/// other. @pre row_bytes is at most either pitch
+void copy_rows(void* target, std::size_t target_pitch_bytes, const void* source,
+               std::size_t source_pitch_bytes, std::size_t row_bytes, std::size_t rows,
                StreamRef stream);
 
 /// Sets `bytes` to zero, ordered on `stream`.
@@ -88,25 +75,22 @@ class Tensor {
 
 /// Device memory, aligned to 256 bytes and not initialised, that is taken and given back in the
 /// order of a stream's work. Unlike with a Buffer neither waits for the device, which in the middle
-/// of a step may wait for other ranks, and they for this one. Move-only.
+/// of a step may wait for other ranks, and they for this one. Its end may, as a Buffer's.
+/// Move-only.
 class StreamBuffer {
  public:
   StreamBuffer() = default;
   /// For work on `stream` from here on. @throws SystemError (config) when it cannot be had
   StreamBuffer(std::size_t bytes, StreamRef stream);
-  /// As a Buffer: may wait for all work of the device.
-  ~StreamBuffer();
-  StreamBuffer(StreamBuffer&& other) noexcept;
-  StreamBuffer& operator=(StreamBuffer&& other) noexcept;
 
   /// Ends it after the work that is on `stream` now, which is the last to use it.
   void give_back(StreamRef stream);
 
-  void* data() const noexcept { return data_; }
+  void* data() const noexcept { return data_.get(); }
   std::size_t bytes() const noexcept { return bytes_; }
 
  private:
-  void* data_ = nullptr;
+  NativeHandle data_;
   std::size_t bytes_ = 0;
 };
 

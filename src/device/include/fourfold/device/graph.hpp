@@ -5,19 +5,15 @@
 #include <fourfold/device/stream.hpp>
 
 #include <functional>
-#include <memory>
 
 namespace fourfold::device {
 
 /// Work that was recorded once and is enqueued as a whole, at the price of one launch. Move-only.
+/// Its end, or another in its place, only when what launch() has enqueued is done.
 class Graph {
  public:
   /// Nothing: to be assigned to.
-  Graph();
-  /// @pre what launch() has enqueued is done
-  ~Graph();
-  Graph(Graph&&) noexcept;
-  Graph& operator=(Graph&&) noexcept;
+  Graph() = default;
 
   /// Records what `enqueue` puts on `stream`, and on streams that wait there for an event and are
   /// waited for again; none of it happens. Blocks the host for about as long as enqueuing does.
@@ -35,12 +31,10 @@ class Graph {
   /// Enqueues it, ordered on `stream`. @pre it was captured
   void launch(StreamRef stream) const;
 
-  explicit operator bool() const noexcept { return impl_ != nullptr; }
+  explicit operator bool() const noexcept { return executable_ != nullptr; }
 
  private:
-  struct Impl;
-  explicit Graph(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  NativeHandle executable_;
 };
 
 }  // namespace fourfold::device

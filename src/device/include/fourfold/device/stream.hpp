@@ -12,6 +12,9 @@
 
 namespace fourfold::device {
 
+/// Owns what a runtime or the system has given a handle or an address of, and knows how that ends.
+using NativeHandle = std::unique_ptr<void, std::function<void(void* native)>>;
+
 /// A stream that somebody else owns; a value, passed everywhere. Default: the default stream, whose
 /// work is done when the call that enqueues it returns. It is for set-up and tests: it waits for no
 /// other stream, and no step may use it.
@@ -55,27 +58,19 @@ enum class StreamPriority : std::uint8_t { normal, high };
 /// needs none. Must be destroyed before the device runtime.
 class Stream {
  public:
-  explicit Stream(StreamPriority priority = StreamPriority::normal);
-  ~Stream();
-  Stream(Stream&&) noexcept;
-  Stream& operator=(Stream&&) noexcept;
+  explicit Stream(StreamPriority priority = StreamPriority::normal) : priority_(priority) {}
 
   StreamRef ref() const;
   operator StreamRef() const { return ref(); }  // NOLINT(google-explicit-constructor)
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  [[maybe_unused]] StreamPriority priority_;
+  mutable NativeHandle stream_;  ///< made when it is first used; never on a host build
 };
 
 /// A point in a stream that other streams can wait for. Move-only; may be recorded again.
 class Event {
  public:
-  Event();
-  ~Event();
-  Event(Event&&) noexcept;
-  Event& operator=(Event&&) noexcept;
-
   /// Marks the work enqueued on `stream` so far.
   void record(StreamRef stream);
   /// Makes later work on `stream` wait for the mark; does not block the host. A never recorded
@@ -86,8 +81,7 @@ class Event {
   bool has_happened() const;
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  NativeHandle event_;  ///< made by the first record(); never on a host build
 };
 
 }  // namespace fourfold::device

@@ -4,19 +4,12 @@
 
 #include <fourfold/device/stream.hpp>
 
-#include <memory>
-
 namespace fourfold::device {
 
 /// A point in a stream whose time can be read afterwards, beside that of another one or on the
 /// host's clock (StreamClock). Move-only; may be recorded again.
 class TimedEvent {
  public:
-  TimedEvent();
-  ~TimedEvent();
-  TimedEvent(TimedEvent&&) noexcept;
-  TimedEvent& operator=(TimedEvent&&) noexcept;
-
   /// Marks the work enqueued on `stream` so far. Does not block the host.
   void record(StreamRef stream);
   /// Whether the marked work is done. Does not block the host. @pre it was recorded
@@ -28,8 +21,9 @@ class TimedEvent {
 
  private:
   friend class StreamClock;
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+
+  NativeHandle event_;                  ///< made by the first record() of a device
+  [[maybe_unused]] double time_s_ = 0;  ///< on a host build
 };
 
 /// When the events of a device happened, in seconds of steady_time_s().
@@ -37,9 +31,6 @@ class StreamClock {
  public:
   /// Blocks the host until the work on `stream` is done, so that device and host agree on "now".
   explicit StreamClock(StreamRef stream);
-  ~StreamClock();
-  StreamClock(StreamClock&&) noexcept;
-  StreamClock& operator=(StreamClock&&) noexcept;
 
   /// Counts from where `stream` is now. Events are counted in f32 milliseconds, which far from
   /// where they are counted from are coarse: 8 us after a minute. Does not block the host.
@@ -49,8 +40,10 @@ class StreamClock {
   double time_s(const TimedEvent& event) const;
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  // Events of a device know only the time between each other: one is laid beside the host's clock.
+  TimedEvent reference_;
+  [[maybe_unused]] double reference_s_ = 0;
+  TimedEvent next_;  ///< of the last renew()
 };
 
 }  // namespace fourfold::device
