@@ -25,45 +25,27 @@ inline bool is_defined(ReduceOp op, DType dtype) {
          dtype == DType::bf16 || dtype == DType::f16;
 }
 
-inline void expect_all_reduce(ConstTensorView data, ReduceOp op) {
-  FOURFOLD_EXPECT(is_defined(op, data.dtype()));
-}
-
-inline void expect_all_gather(const Communicator& own, ConstTensorView send, ConstTensorView recv,
-                              std::span<const std::int64_t> counts) {
-  FOURFOLD_EXPECT(std::ssize(counts) == own.size());
-  FOURFOLD_EXPECT(send.dtype() == recv.dtype());
-  FOURFOLD_EXPECT(send.elements() == counts[own.rank()]);
-  FOURFOLD_EXPECT(recv.elements() == total(counts));
-}
-
-inline void expect_reduce_scatter(const Communicator& own, ConstTensorView send,
-                                  ConstTensorView recv, std::span<const std::int64_t> counts,
-                                  ReduceOp op) {
-  FOURFOLD_EXPECT(std::ssize(counts) == own.size());
-  FOURFOLD_EXPECT(send.dtype() == recv.dtype());
-  FOURFOLD_EXPECT(send.elements() == total(counts));
-  FOURFOLD_EXPECT(recv.elements() == counts[own.rank()]);
-  FOURFOLD_EXPECT(is_defined(op, send.dtype()));
-}
-
-inline void expect_broadcast(const Communicator& own, int root) {
-  FOURFOLD_EXPECT(root >= 0 && root < own.size());
-}
-
-inline void expect_all_to_all(const Communicator& own, ConstTensorView send,
-                              std::span<const std::int64_t> send_counts, ConstTensorView recv,
-                              std::span<const std::int64_t> recv_counts) {
-  FOURFOLD_EXPECT(std::ssize(send_counts) == own.size());
-  FOURFOLD_EXPECT(std::ssize(recv_counts) == own.size());
-  FOURFOLD_EXPECT(send.dtype() == recv.dtype());
-  FOURFOLD_EXPECT(send.elements() == total(send_counts));
-  FOURFOLD_EXPECT(recv.elements() == total(recv_counts));
-  FOURFOLD_EXPECT(send_counts[own.rank()] == recv_counts[own.rank()]);
-}
-
-inline void expect_message(const Communicator& own, int peer) {
-  FOURFOLD_EXPECT(peer >= 0 && peer < own.size() && peer != own.rank());
+inline void expect_valid(const Communicator& own, const OperationCall& call) {
+  const bool gathers = call.operation == Operation::all_gather;
+  const bool scatters = call.operation == Operation::reduce_scatter;
+  const bool exchanges = call.operation == Operation::all_to_all;
+  if (scatters || exchanges) {
+    FOURFOLD_EXPECT(std::ssize(call.send_counts) == own.size());
+    FOURFOLD_EXPECT(call.send.elements() == total(call.send_counts));
+  }
+  if (gathers || exchanges) {
+    FOURFOLD_EXPECT(std::ssize(call.recv_counts) == own.size());
+    FOURFOLD_EXPECT(call.recv.elements() == total(call.recv_counts));
+  }
+  FOURFOLD_EXPECT(!(gathers || scatters || exchanges) || call.send.dtype() == call.recv.dtype());
+  FOURFOLD_EXPECT(!gathers || call.send.elements() == call.recv_counts[own.rank()]);
+  FOURFOLD_EXPECT(!scatters || call.recv.elements() == call.send_counts[own.rank()]);
+  FOURFOLD_EXPECT(!exchanges || call.send_counts[own.rank()] == call.recv_counts[own.rank()]);
+  FOURFOLD_EXPECT(is_defined(call.op, call.recv.dtype()));
+  if (call.operation == Operation::broadcast || !is_collective(call.operation)) {
+    FOURFOLD_EXPECT(call.peer >= 0 && call.peer < own.size());
+    FOURFOLD_EXPECT(is_collective(call.operation) || call.peer != own.rank());
+  }
 }
 
 /// 0 ... ranks - 1

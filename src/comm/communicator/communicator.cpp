@@ -1,13 +1,19 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
+#include <fourfold/base/enum_name.hpp>
 #include <fourfold/comm/communicator.hpp>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 namespace fourfold::comm {
 namespace {
+
+constexpr std::array<std::string_view, 8> names{"all_reduce", "all_gather", "reduce_scatter",
+                                                "broadcast",  "all_to_all", "barrier",
+                                                "send",       "recv"};
 
 template <class T>
 T reduced(Communicator& communicator, T value, ReduceOp op, std::source_location where) {
@@ -16,6 +22,95 @@ T reduced(Communicator& communicator, T value, ReduceOp op, std::source_location
 }
 
 }  // namespace
+
+std::string_view name(Operation operation) noexcept {
+  return name_in(names, operation);
+}
+
+std::optional<Operation> operation_named(std::string_view text) noexcept {
+  const auto* const found = std::ranges::find(names, text);
+  return found == names.end() ? std::nullopt
+                              : std::optional(static_cast<Operation>(found - names.begin()));
+}
+
+Work Communicator::all_reduce(TensorView data, ReduceOp op, device::StreamRef stream,
+                              std::source_location where) {
+  return post({.operation = Operation::all_reduce,
+               .send = data,
+               .recv = data,
+               .op = op,
+               .stream = stream,
+               .where = where});
+}
+
+Work Communicator::all_gather(ConstTensorView send, TensorView recv,
+                              std::span<const std::int64_t> counts, device::StreamRef stream,
+                              std::source_location where) {
+  return post({.operation = Operation::all_gather,
+               .send = send,
+               .recv = recv,
+               .recv_counts = counts,
+               .stream = stream,
+               .where = where});
+}
+
+Work Communicator::reduce_scatter(ConstTensorView send, TensorView recv,
+                                  std::span<const std::int64_t> counts, ReduceOp op,
+                                  device::StreamRef stream, std::source_location where) {
+  return post({.operation = Operation::reduce_scatter,
+               .send = send,
+               .recv = recv,
+               .send_counts = counts,
+               .op = op,
+               .stream = stream,
+               .where = where});
+}
+
+Work Communicator::broadcast(TensorView data, int root, device::StreamRef stream,
+                             std::source_location where) {
+  return post({.operation = Operation::broadcast,
+               .send = data,
+               .recv = data,
+               .peer = root,
+               .stream = stream,
+               .where = where});
+}
+
+Work Communicator::all_to_all(ConstTensorView send, std::span<const std::int64_t> send_counts,
+                              TensorView recv, std::span<const std::int64_t> recv_counts,
+                              device::StreamRef stream, std::source_location where) {
+  return post({.operation = Operation::all_to_all,
+               .send = send,
+               .recv = recv,
+               .send_counts = send_counts,
+               .recv_counts = recv_counts,
+               .stream = stream,
+               .where = where});
+}
+
+Work Communicator::send(ConstTensorView data, int peer, int tag, device::StreamRef stream,
+                        std::source_location where) {
+  return post({.operation = Operation::send,
+               .send = data,
+               .peer = peer,
+               .tag = tag,
+               .stream = stream,
+               .where = where});
+}
+
+Work Communicator::recv(TensorView data, int peer, int tag, device::StreamRef stream,
+                        std::source_location where) {
+  return post({.operation = Operation::recv,
+               .recv = data,
+               .peer = peer,
+               .tag = tag,
+               .stream = stream,
+               .where = where});
+}
+
+void Communicator::barrier(std::source_location where) {
+  post({.operation = Operation::barrier, .where = where}).wait({});
+}
 
 void Communicator::use(Algorithm /*algorithm*/) {}
 

@@ -14,10 +14,6 @@
 namespace fourfold::comm {
 namespace {
 
-std::int64_t before(std::span<const std::int64_t> counts, int rank) {
-  return std::accumulate(counts.begin(), counts.begin() + rank, std::int64_t{0});
-}
-
 /// Layouts may be walked with views that have no memory.
 void copy_elements(TensorView target, std::int64_t target_begin, ConstTensorView source,
                    std::int64_t source_begin, std::int64_t elements) {
@@ -39,49 +35,16 @@ class DryRunCommunicator : public Communicator {
   int size() const noexcept override { return size_; }
   const std::string& name() const noexcept override { return name_; }
 
-  Work all_reduce(TensorView /*data*/, ReduceOp /*op*/, device::StreamRef /*stream*/,
-                  std::source_location /*where*/) override {
+  Work post(const OperationCall& call) override {
+    const std::int64_t to = begin_of_own(call.recv_counts);
+    const std::int64_t from = begin_of_own(call.send_counts);
+    if (call.operation == Operation::all_gather || call.operation == Operation::all_to_all) {
+      copy_elements(call.recv, to, call.send, from, call.recv_counts[rank_]);
+    } else if (call.operation == Operation::reduce_scatter) {
+      copy_elements(call.recv, to, call.send, from, call.send_counts[rank_]);
+    }
     return {};
   }
-
-  Work all_gather(ConstTensorView send, TensorView recv, std::span<const std::int64_t> counts,
-                  device::StreamRef /*stream*/, std::source_location /*where*/) override {
-    FOURFOLD_EXPECT(std::ssize(counts) == size_);
-    copy_elements(recv, before(counts, rank_), send, 0, counts[rank_]);
-    return {};
-  }
-
-  Work reduce_scatter(ConstTensorView send, TensorView recv, std::span<const std::int64_t> counts,
-                      ReduceOp /*op*/, device::StreamRef /*stream*/,
-                      std::source_location /*where*/) override {
-    FOURFOLD_EXPECT(std::ssize(counts) == size_);
-    copy_elements(recv, 0, send, before(counts, rank_), counts[rank_]);
-    return {};
-  }
-
-  Work broadcast(TensorView /*data*/, int /*root*/, device::StreamRef /*stream*/,
-                 std::source_location /*where*/) override {
-    return {};
-  }
-
-  Work all_to_all(ConstTensorView send, std::span<const std::int64_t> send_counts, TensorView recv,
-                  std::span<const std::int64_t> recv_counts, device::StreamRef /*stream*/,
-                  std::source_location /*where*/) override {
-    FOURFOLD_EXPECT(std::ssize(send_counts) == size_ && std::ssize(recv_counts) == size_);
-    copy_elements(recv, before(recv_counts, rank_), send, before(send_counts, rank_),
-                  send_counts[rank_]);
-    return {};
-  }
-
-  Work send(ConstTensorView /*data*/, int /*peer*/, int /*tag*/, device::StreamRef /*stream*/,
-            std::source_location /*where*/) override {
-    return {};
-  }
-  Work recv(TensorView /*data*/, int /*peer*/, int /*tag*/, device::StreamRef /*stream*/,
-            std::source_location /*where*/) override {
-    return {};
-  }
-  void barrier(std::source_location /*where*/) override {}
 
   std::unique_ptr<Communicator> split(int /*color*/, int /*key*/,
                                       const std::string& name) override {
@@ -104,6 +67,14 @@ class DryRunCommunicator : public Communicator {
   }
 
  private:
+  /// Of this rank's part, in elements; 0 where there is one part only.
+  std::int64_t begin_of_own(std::span<const std::int64_t> counts) const {
+    FOURFOLD_EXPECT(counts.empty() || std::ssize(counts) == size_);
+    return counts.empty()
+               ? 0
+               : std::accumulate(counts.begin(), counts.begin() + rank_, std::int64_t{0});
+  }
+
   int rank_;
   int size_;
   std::string name_;

@@ -11,10 +11,6 @@ namespace fourfold::comm {
 
 namespace {
 
-constexpr std::array<std::string_view, 8> names{"all_reduce", "all_gather", "reduce_scatter",
-                                                "broadcast",  "all_to_all", "barrier",
-                                                "send",       "recv"};
-
 /// Ranks that are in the same communicators have made them in the same order.
 std::uint64_t id_of(const std::string& name, const std::vector<int>& world_ranks,
                     std::uint64_t serial) {
@@ -40,16 +36,6 @@ void add_to_digest(RecordedGroup& group, const Call& call) {
 }
 
 }  // namespace
-
-std::string_view name(Operation operation) noexcept {
-  return names[static_cast<std::size_t>(operation)];
-}
-
-std::optional<Operation> operation_named(std::string_view text) noexcept {
-  const auto found = std::find(names.begin(), names.end(), text);
-  return found == names.end() ? std::nullopt
-                              : std::optional(static_cast<Operation>(found - names.begin()));
-}
 
 std::size_t FlightRecorder::add_group(std::string name, std::vector<int> world_ranks) {
   const std::scoped_lock lock(mutex_);

@@ -122,17 +122,26 @@ DeviceThreadCommunicator::DeviceThreadCommunicator(std::unique_ptr<Communicator>
       meeting_(std::move(meeting)),
       group_(progress.recorder().add_group(host_->name(), meeting_->world_ranks())) {}
 
-Work DeviceThreadCommunicator::meet(const std::string& what, const Call& call, const void* source,
-                                    std::vector<std::int64_t> offset_bytes, std::vector<Step> steps,
-                                    device::StreamRef stream) {
+Work DeviceThreadCommunicator::post(const OperationCall& call) {
+  if (call.operation == Operation::barrier) {
+    return host_->post(call);
+  }
+  expect_valid(*this, call);
+  return is_collective(call.operation)       ? meet(call)
+         : call.operation == Operation::send ? send(call)
+                                             : receive(call);
+}
+
+Work DeviceThreadCommunicator::meet(const OperationCall& call) {
+  std::vector<Step> steps = steps_of(call);
   std::shared_ptr<Round> round;
   {
     const std::scoped_lock lock(meeting_->mutex());
     round = meeting_->round(rounds_++);
     RankSlot& mine = round->seats[rank()];
-    mine.source = source;
-    mine.offset_bytes = std::move(offset_bytes);
-    mine.ready.record(stream);
+    mine.source = call.send.data();
+    mine.offset_bytes = begins_of(call.send_counts, call.send.dtype());
+    mine.ready.record(call.stream);
     mine.steps = 0;
     meeting_->wake_all();
   }
@@ -157,113 +166,75 @@ Work DeviceThreadCommunicator::meet(const std::string& what, const Call& call, c
     }
     return false;
   };
-  Work told = progress_->launch(std::move(task), fmt::format("{} on '{}'", what, name()),
-                                progress_->recorder().enter(group_, call));
-  return Work(
-      std::make_unique<Ordered>(std::move(told), stream, [round, last](device::StreamRef waiting) {
-        // The others have read what is here, and this rank what it needs.
-        for (const RankSlot& seat : round->seats) {
-          seat.stepped[last].wait(waiting);
-        }
-      }));
+  Work told = progress_->launch(std::move(task),
+                                fmt::format("{} on '{}'", comm::name(call.operation), name()),
+                                progress_->recorder().enter(group_, facts_of(call)));
+  return Work(std::make_unique<Ordered>(std::move(told), call.stream,
+                                        [round, last](device::StreamRef waiting) {
+                                          // The others have read what is here, and this rank what
+                                          // it needs.
+                                          for (const RankSlot& seat : round->seats) {
+                                            seat.stepped[last].wait(waiting);
+                                          }
+                                        }));
 }
 
-Work DeviceThreadCommunicator::all_reduce(TensorView data, ReduceOp op, device::StreamRef stream,
-                                          std::source_location where) {
-  expect_all_reduce(data, op);
-  const auto part_of = [data, parts = size()](std::int64_t part) {
-    return even_part(data.elements(), parts, part);
-  };
+std::vector<DeviceThreadCommunicator::Step> DeviceThreadCommunicator::steps_of(
+    const OperationCall& call) const {
+  const TensorView data = call.recv;
+  const ReduceOp op = call.op;
+  const int me = rank();
   const std::int64_t element = size_in_bytes(data.dtype());
-  const Step reduce_mine = [=, me = rank()](const std::vector<RankSlot>& seats,
-                                            device::StreamRef on) {
-    const Range part = part_of(me);
-    reduce_on_device(data.dtype(), op, all_at(seats, part.begin * element),
-                     at(data.data(), part.begin * element), part.count, on);
-  };
-  const Step copy_others = [=, me = rank()](const std::vector<RankSlot>& seats,
-                                            device::StreamRef on) {
-    for (int other = 0; other < std::ssize(seats); ++other) {
-      const Range part = part_of(other);
-      if (other != me) {
-        copy_bytes(at(data.data(), part.begin * element),
-                   at(seats[other].source, part.begin * element), part.count * element, on);
-      }
+  switch (call.operation) {
+    case Operation::all_reduce: {
+      const auto part_of = [data, parts = size()](std::int64_t part) {
+        return even_part(data.elements(), parts, part);
+      };
+      const Step reduce_mine = [=](const std::vector<RankSlot>& seats, device::StreamRef on) {
+        const Range part = part_of(me);
+        reduce_on_device(data.dtype(), op, all_at(seats, part.begin * element),
+                         at(data.data(), part.begin * element), part.count, on);
+      };
+      const Step copy_others = [=](const std::vector<RankSlot>& seats, device::StreamRef on) {
+        for (int other = 0; other < std::ssize(seats); ++other) {
+          const Range part = part_of(other);
+          if (other != me) {
+            copy_bytes(at(data.data(), part.begin * element),
+                       at(seats[other].source, part.begin * element), part.count * element, on);
+          }
+        }
+      };
+      return {reduce_mine, copy_others};
     }
-  };
-  return meet("all_reduce", {Operation::all_reduce, bytes_of(data), -1, where}, data.data(), {},
-              {reduce_mine, copy_others}, stream);
+    case Operation::reduce_scatter:
+      return {[=](const std::vector<RankSlot>& seats, device::StreamRef on) {
+        reduce_on_device(data.dtype(), op, all_at(seats, seats[me].offset_bytes[me]), data.data(),
+                         data.elements(), on);
+      }};
+    case Operation::broadcast:
+      return {[=, root = call.peer](const std::vector<RankSlot>& seats, device::StreamRef on) {
+        copy_bytes(data.data(), seats[root].source, bytes_of(data), on);
+      }};
+    default:  // a part of each, which has one or one for each
+      return {[=, parts = extents_of(call.recv_counts, data.dtype())](
+                  const std::vector<RankSlot>& seats, device::StreamRef on) {
+        for (std::size_t i = 0; i < seats.size(); ++i) {
+          const std::int64_t begin = seats[i].offset_bytes.empty() ? 0 : seats[i].offset_bytes[me];
+          copy_bytes(at(data.data(), parts[i].begin), at(seats[i].source, begin), parts[i].bytes,
+                     on);
+        }
+      }};
+  }
 }
 
-Work DeviceThreadCommunicator::all_gather(ConstTensorView send, TensorView recv,
-                                          std::span<const std::int64_t> counts,
-                                          device::StreamRef stream, std::source_location where) {
-  expect_all_gather(*this, send, recv, counts);
-  const std::int64_t element = size_in_bytes(recv.dtype());
-  const Step gather = [=, begins = begins_of(counts, recv.dtype()),
-                       parts = std::vector(counts.begin(), counts.end())](
-                          const std::vector<RankSlot>& seats, device::StreamRef on) {
-    for (std::size_t i = 0; i < seats.size(); ++i) {
-      copy_bytes(at(recv.data(), begins[i]), seats[i].source, parts[i] * element, on);
-    }
-  };
-  return meet("all_gather", {Operation::all_gather, bytes_of(recv), -1, where}, send.data(), {},
-              {gather}, stream);
-}
-
-Work DeviceThreadCommunicator::reduce_scatter(ConstTensorView send, TensorView recv,
-                                              std::span<const std::int64_t> counts, ReduceOp op,
-                                              device::StreamRef stream,
-                                              std::source_location where) {
-  expect_reduce_scatter(*this, send, recv, counts, op);
-  const std::int64_t begin = begins_of(counts, send.dtype())[rank()];
-  const Step reduce_mine = [=](const std::vector<RankSlot>& seats, device::StreamRef on) {
-    reduce_on_device(recv.dtype(), op, all_at(seats, begin), recv.data(), recv.elements(), on);
-  };
-  return meet("reduce_scatter", {Operation::reduce_scatter, bytes_of(send), -1, where}, send.data(),
-              {}, {reduce_mine}, stream);
-}
-
-Work DeviceThreadCommunicator::broadcast(TensorView data, int root, device::StreamRef stream,
-                                         std::source_location where) {
-  expect_broadcast(*this, root);
-  const Step copy_root = [=](const std::vector<RankSlot>& seats, device::StreamRef on) {
-    copy_bytes(data.data(), seats[root].source, bytes_of(data), on);
-  };
-  return meet("broadcast", {Operation::broadcast, bytes_of(data), root, where}, data.data(), {},
-              {copy_root}, stream);
-}
-
-Work DeviceThreadCommunicator::all_to_all(ConstTensorView send,
-                                          std::span<const std::int64_t> send_counts,
-                                          TensorView recv,
-                                          std::span<const std::int64_t> recv_counts,
-                                          device::StreamRef stream, std::source_location where) {
-  expect_all_to_all(*this, send, send_counts, recv, recv_counts);
-  const std::int64_t element = size_in_bytes(recv.dtype());
-  const Step fetch = [=, me = rank(), begins = begins_of(recv_counts, recv.dtype()),
-                      parts = std::vector(recv_counts.begin(), recv_counts.end())](
-                         const std::vector<RankSlot>& seats, device::StreamRef on) {
-    for (std::size_t i = 0; i < seats.size(); ++i) {
-      copy_bytes(at(recv.data(), begins[i]), at(seats[i].source, seats[i].offset_bytes[me]),
-                 parts[i] * element, on);
-    }
-  };
-  return meet("all_to_all",
-              {Operation::all_to_all, std::max(bytes_of(send), bytes_of(recv)), -1, where},
-              send.data(), begins_of(send_counts, send.dtype()), {fetch}, stream);
-}
-
-Work DeviceThreadCommunicator::send(ConstTensorView data, int peer, int tag,
-                                    device::StreamRef stream, std::source_location where) {
-  expect_message(*this, peer);
+Work DeviceThreadCommunicator::send(const OperationCall& call) {
   std::shared_ptr<DeviceMessage> message;
   {
     const std::scoped_lock lock(meeting_->mutex());
-    message = meeting_->message(rank(), peer, tag, true);
-    message->source = data.data();
-    message->bytes = data.bytes();
-    message->ready.record(stream);
+    message = meeting_->message(rank(), call.peer, call.tag, true);
+    message->source = call.send.data();
+    message->bytes = call.send.bytes();
+    message->ready.record(call.stream);
     message->is_sent = true;
     meeting_->wake_all();
   }
@@ -272,25 +243,23 @@ Work DeviceThreadCommunicator::send(ConstTensorView data, int peer, int tag,
         const std::scoped_lock lock(meeting->mutex());
         return message->is_read;
       },
-      fmt::format("send(to {}, tag {}) on '{}'", peer, tag, name()),
-      progress_->recorder().enter(group_, {Operation::send, bytes_of(data), peer, where}));
+      fmt::format("send(to {}, tag {}) on '{}'", call.peer, call.tag, name()),
+      progress_->recorder().enter(group_, facts_of(call)));
   return Work(std::make_unique<Ordered>(
-      std::move(told), stream,
+      std::move(told), call.stream,
       [message](device::StreamRef waiting) { message->read.wait(waiting); }));
 }
 
-Work DeviceThreadCommunicator::recv(TensorView data, int peer, int tag, device::StreamRef stream,
-                                    std::source_location where) {
-  expect_message(*this, peer);
+Work DeviceThreadCommunicator::receive(const OperationCall& call) {
   std::shared_ptr<DeviceMessage> message;
   {
     const std::scoped_lock lock(meeting_->mutex());
-    message = meeting_->message(peer, rank(), tag, false);
+    message = meeting_->message(call.peer, rank(), call.tag, false);
   }
   const auto may_write = std::make_shared<device::Event>();
-  may_write->record(stream);
+  may_write->record(call.stream);
   Work told = progress_->launch(
-      [=, meeting = meeting_.get(), on = stream_.ref()] {
+      [=, data = call.recv, meeting = meeting_.get(), on = stream_.ref()] {
         const std::scoped_lock lock(meeting->mutex());
         if (message->is_sent && !message->is_read) {
           FOURFOLD_EXPECT(message->bytes == data.bytes());
@@ -303,10 +272,10 @@ Work DeviceThreadCommunicator::recv(TensorView data, int peer, int tag, device::
         }
         return message->is_read;
       },
-      fmt::format("recv(from {}, tag {}) on '{}'", peer, tag, name()),
-      progress_->recorder().enter(group_, {Operation::recv, bytes_of(data), peer, where}));
+      fmt::format("recv(from {}, tag {}) on '{}'", call.peer, call.tag, name()),
+      progress_->recorder().enter(group_, facts_of(call)));
   return Work(std::make_unique<Ordered>(
-      std::move(told), stream,
+      std::move(told), call.stream,
       [message](device::StreamRef waiting) { message->read.wait(waiting); }));
 }
 

@@ -108,22 +108,7 @@ class DeviceThreadCommunicator : public Communicator {
   FlightRecorder* flight_recorder() noexcept override { return host_->flight_recorder(); }
   Communicator& host() noexcept override { return *host_; }
 
-  Work all_reduce(TensorView data, ReduceOp op, device::StreamRef stream,
-                  std::source_location where) override;
-  Work all_gather(ConstTensorView send, TensorView recv, std::span<const std::int64_t> counts,
-                  device::StreamRef stream, std::source_location where) override;
-  Work reduce_scatter(ConstTensorView send, TensorView recv, std::span<const std::int64_t> counts,
-                      ReduceOp op, device::StreamRef stream, std::source_location where) override;
-  Work broadcast(TensorView data, int root, device::StreamRef stream,
-                 std::source_location where) override;
-  Work all_to_all(ConstTensorView send, std::span<const std::int64_t> send_counts, TensorView recv,
-                  std::span<const std::int64_t> recv_counts, device::StreamRef stream,
-                  std::source_location where) override;
-  Work send(ConstTensorView data, int peer, int tag, device::StreamRef stream,
-            std::source_location where) override;
-  Work recv(TensorView data, int peer, int tag, device::StreamRef stream,
-            std::source_location where) override;
-  void barrier(std::source_location where) override { host_->barrier(where); }
+  Work post(const OperationCall& call) override;
   std::unique_ptr<Communicator> split(int color, int key, const std::string& name) override;
   std::unique_ptr<Communicator> subgroup(std::span<const int> members,
                                          const std::string& name) override;
@@ -131,9 +116,11 @@ class DeviceThreadCommunicator : public Communicator {
  private:
   /// What a rank does when all have got as far, on the communicator's stream.
   using Step = std::function<void(const std::vector<RankSlot>& seats, device::StreamRef stream)>;
-  Work meet(const std::string& what, const Call& call, const void* source,
-            std::vector<std::int64_t> offset_bytes, std::vector<Step> steps,
-            device::StreamRef stream);
+  std::vector<Step> steps_of(const OperationCall& call) const;
+  /// A collective operation.
+  Work meet(const OperationCall& call);
+  Work send(const OperationCall& call);
+  Work receive(const OperationCall& call);
 
   std::unique_ptr<Communicator> host_;
   Progress* progress_;

@@ -30,6 +30,44 @@ bool has_nothing_to_do() {
   return true;
 }
 
+/// The operation and every argument that must agree on all ranks; of a message, on both.
+std::string text_of(const OperationCall& call) {
+  switch (call.operation) {
+    case Operation::all_reduce:
+      return fmt::format("all_reduce({}, {} x {})", name(call.op), name(call.recv.dtype()),
+                         call.recv.elements());
+    case Operation::all_gather:
+      return fmt::format("all_gather({} x {})", name(call.recv.dtype()),
+                         fmt::join(call.recv_counts, ","));
+    case Operation::reduce_scatter:
+      return fmt::format("reduce_scatter({}, {} x {})", name(call.op), name(call.send.dtype()),
+                         fmt::join(call.send_counts, ","));
+    case Operation::broadcast:
+      return fmt::format("broadcast(from {}, {} x {})", call.peer, name(call.recv.dtype()),
+                         call.recv.elements());
+    case Operation::all_to_all:
+      return fmt::format("all_to_all({})", name(call.send.dtype()));
+    case Operation::barrier:
+      return "barrier()";
+    case Operation::send:
+    case Operation::recv:
+      break;
+  }
+  return fmt::format("{}({} {}, tag {}, {} bytes)", name(call.operation),
+                     call.operation == Operation::send ? "to" : "from", call.peer, call.tag,
+                     call.bytes());
+}
+
+ChunkedReduction::Plan scatter_plan(const OperationCall& call, std::span<const Extent> parts,
+                                    Order order) {
+  return {.send = at(call.send.data(), 0),
+          .parts = {parts.begin(), parts.end()},
+          .result = at(call.recv.data(), 0),
+          .dtype = call.send.dtype(),
+          .op = call.op,
+          .order = order};
+}
+
 }  // namespace
 
 MessageCommunicator::MessageCommunicator(std::unique_ptr<Transport> transport, std::string name,
@@ -61,8 +99,9 @@ void MessageCommunicator::choose(Algorithm algorithm) {
   }
 }
 
-std::string MessageCommunicator::described(const std::string& call) const {
-  return fmt::format("{} on communicator '{}' (rank {} of {})", call, name_, rank(), size());
+std::string MessageCommunicator::described(const OperationCall& call) const {
+  return fmt::format("{} on communicator '{}' (rank {} of {})", text_of(call), name_, rank(),
+                     size());
 }
 
 Algorithm MessageCommunicator::algorithm() const noexcept {
@@ -70,7 +109,7 @@ Algorithm MessageCommunicator::algorithm() const noexcept {
   return routed ? wanted_ : window_ ? Algorithm::shared : Algorithm::direct;
 }
 
-Work MessageCommunicator::launch(const std::string& call, const Call& facts,
+Work MessageCommunicator::launch(const OperationCall& call,
                                  std::function<CollectiveTask(int tag)> start) {
   // The upper half of the tags is for collectives, a few for each, used again after thousands.
   const int first = user_tags();
@@ -78,27 +117,90 @@ Work MessageCommunicator::launch(const std::string& call, const Call& facts,
   const int tag = first + operations_ * tags_per_operation;
   operations_ = (operations_ + 1) % operations;
 #if FOURFOLD_CONTRACTS
-  CollectiveTask task = checked(*transport_, tag + check_tag, name_, call,
+  CollectiveTask task = checked(*transport_, tag + check_tag, name_, text_of(call),
                                 [start = std::move(start), tag] { return start(tag + task_tag); });
 #else
   CollectiveTask task = start(tag + task_tag);
 #endif
-  return transport_->progress().launch(std::move(task), described(call),
-                                       transport_->progress().recorder().enter(group_, facts));
+  return transport_->progress().launch(
+      std::move(task), described(call),
+      transport_->progress().recorder().enter(group_, facts_of(call)));
 }
 
-Work MessageCommunicator::launch_message(const std::string& call, const Call& facts,
-                                         std::unique_ptr<TransferBatch> batch) {
-  return transport_->progress().launch(exchange(std::move(batch)), described(call),
-                                       transport_->progress().recorder().enter(group_, facts));
+Work MessageCommunicator::launch_message(const OperationCall& call) {
+  FOURFOLD_EXPECT(call.tag >= 0 && call.tag < user_tags());
+  auto batch = transport_->batch();
+  if (call.operation == Operation::send) {
+    batch->send(call.send.data(), call.send.bytes(), call.peer, call.tag);
+  } else {
+    batch->recv(call.recv.data(), call.recv.bytes(), call.peer, call.tag);
+  }
+  return transport_->progress().launch(
+      exchange(std::move(batch)), described(call),
+      transport_->progress().recorder().enter(group_, facts_of(call)));
 }
 
-Work MessageCommunicator::launch_shared(const std::string& call, const Call& facts,
-                                        std::function<CollectiveTask(std::uint64_t turn)> start) {
-  // Taken here, where all ranks come by in the same order.
-  return launch(call, facts, [start = std::move(start), turn = window_->take_turn()](int /*tag*/) {
-    return start(turn);
+Work MessageCommunicator::post(const OperationCall& call) {
+  expect_valid(*this, call);
+  if (!is_collective(call.operation)) {
+    return launch_message(call);
+  }
+  OperationCall kept = call;
+  kept.send_counts = kept.recv_counts = {};  // which are gone when a task is made late
+  auto sends = extents_of(call.send_counts, call.send.dtype());
+  auto recvs = extents_of(call.recv_counts, call.recv.dtype());
+  if (!window_ || call.operation == Operation::all_to_all) {
+    return launch(call, [this, kept, sends = std::move(sends), recvs = std::move(recvs)](int tag) {
+      return task_of_messages(kept, sends, recvs, tag);
+    });
+  }
+  // The turn is taken here, where all ranks come by in the same order.
+  return launch(call, [this, kept, sends = std::move(sends), recvs = std::move(recvs),
+                       turn = window_->take_turn()](int /*tag*/) {
+    return shared_task(kept, sends, recvs, turn);
   });
+}
+
+CollectiveTask MessageCommunicator::task_of_messages(const OperationCall& call,
+                                                     std::span<const Extent> sends,
+                                                     std::span<const Extent> recvs, int tag) {
+  switch (call.operation) {
+    case Operation::all_reduce:
+      return reduction_task(call.recv, call.op, tag);
+    case Operation::all_gather:
+      return gather_task(call, recvs, tag);
+    case Operation::reduce_scatter:
+      return make_task<ChunkedReduction>(*transport_, tag, scatter_plan(call, sends, order()));
+    case Operation::broadcast:
+      return tree_broadcast(*transport_, tag, call.recv.data(), call.bytes(), call.peer);
+    case Operation::all_to_all:
+      return personal_exchange(*transport_, tag, call.send.data(), sends, call.recv.data(), recvs);
+    default:
+      const std::vector<std::int64_t> nothing(size(), 0);
+      return make_task<SmallGather>(*transport_, tag, nullptr, nothing,
+                                    [](std::span<const void* const> /*blocks*/) {});
+  }
+}
+
+CollectiveTask MessageCommunicator::shared_task(const OperationCall& call,
+                                                std::span<const Extent> sends,
+                                                std::span<const Extent> recvs, std::uint64_t turn) {
+  switch (call.operation) {
+    case Operation::all_reduce:
+      return shared_all_reduce(*window_, turn, call.recv, call.op);
+    case Operation::all_gather:
+      return shared_gather(*window_, turn, call.send.data(), call.recv.data(),
+                           {recvs.begin(), recvs.end()});
+    case Operation::reduce_scatter:
+      return shared_reduce_scatter(*window_, turn, scatter_plan(call, sends, Order::ranks));
+    case Operation::broadcast: {
+      std::vector<Extent> parts(size());
+      parts[call.peer].bytes = call.bytes();
+      return shared_gather(*window_, turn, call.recv.data(), call.recv.data(), std::move(parts));
+    }
+    default:
+      return shared_barrier(*window_, turn);
+  }
 }
 
 CollectiveTask MessageCommunicator::reduction_task(TensorView data, ReduceOp op, int tag) {
@@ -126,25 +228,12 @@ CollectiveTask MessageCommunicator::reduction_task(TensorView data, ReduceOp op,
       ChunkedReduction::Plan{bytes, std::move(parts), result, bytes, data.dtype(), op});
 }
 
-Work MessageCommunicator::all_reduce(TensorView data, ReduceOp op, device::StreamRef /*stream*/,
-                                     std::source_location where) {
-  expect_all_reduce(data, op);
-  const Call facts{Operation::all_reduce, bytes_of(data), -1, where};
-  const std::string call = fmt::format("all_reduce({}, {} x {})", comm::name(op),
-                                       fourfold::name(data.dtype()), data.elements());
-  if (window_) {
-    return launch_shared(call, facts, [this, data, op](std::uint64_t turn) {
-      return shared_all_reduce(*window_, turn, data, op);
-    });
-  }
-  return launch(call, facts, [this, data, op](int tag) { return reduction_task(data, op, tag); });
-}
-
-CollectiveTask MessageCommunicator::gather_machine(ConstTensorView send, TensorView recv,
-                                                   std::span<const std::int64_t> counts, int tag) {
-  const auto parts = extents_of(counts, recv.dtype());
+CollectiveTask MessageCommunicator::gather_task(const OperationCall& call,
+                                                std::span<const Extent> parts, int tag) {
+  const ConstTensorView send = call.send;
+  const TensorView recv = call.recv;
   if (bytes_of(recv) > small_bytes && algorithm() == Algorithm::ring) {
-    return ring_gather(*transport_, tag, send.data(), recv.data(), parts);
+    return ring_gather(*transport_, tag, send.data(), recv.data(), {parts.begin(), parts.end()});
   }
   if (bytes_of(recv) > small_bytes || size() == 1) {
     return large_gather(*transport_, tag, send.data(), recv.data(), parts);
@@ -156,119 +245,12 @@ CollectiveTask MessageCommunicator::gather_machine(ConstTensorView send, TensorV
   std::transform(parts.begin(), parts.end(), bytes.begin(),
                  [](const Extent& part) { return part.bytes; });
   return make_task<SmallGather>(
-      *transport_, tag, send.data(), bytes, [recv, parts](std::span<const void* const> blocks) {
+      *transport_, tag, send.data(), bytes,
+      [recv, parts = std::vector(parts.begin(), parts.end())](std::span<const void* const> blocks) {
         for (std::size_t source = 0; source < parts.size(); ++source) {
           copy_bytes(at(recv.data(), parts[source].begin), blocks[source], parts[source].bytes);
         }
       });
-}
-
-Work MessageCommunicator::all_gather(ConstTensorView send, TensorView recv,
-                                     std::span<const std::int64_t> counts,
-                                     device::StreamRef /*stream*/, std::source_location where) {
-  expect_all_gather(*this, send, recv, counts);
-  const Call facts{Operation::all_gather, bytes_of(recv), -1, where};
-  const std::string call =
-      fmt::format("all_gather({} x {})", fourfold::name(recv.dtype()), fmt::join(counts, ","));
-  if (window_) {
-    auto parts = extents_of(counts, recv.dtype());
-    return launch_shared(call, facts,
-                         [this, send, recv, parts = std::move(parts)](std::uint64_t turn) {
-                           return shared_gather(*window_, turn, send.data(), recv.data(), parts);
-                         });
-  }
-  return launch(call, facts,
-                [this, send, recv, parts = std::vector(counts.begin(), counts.end())](int tag) {
-                  return gather_machine(send, recv, parts, tag);
-                });
-}
-
-Work MessageCommunicator::reduce_scatter(ConstTensorView send, TensorView recv,
-                                         std::span<const std::int64_t> counts, ReduceOp op,
-                                         device::StreamRef /*stream*/, std::source_location where) {
-  expect_reduce_scatter(*this, send, recv, counts, op);
-  const Call facts{Operation::reduce_scatter, bytes_of(send), -1, where};
-  const std::string call = fmt::format("reduce_scatter({}, {} x {})", comm::name(op),
-                                       fourfold::name(send.dtype()), fmt::join(counts, ","));
-  ChunkedReduction::Plan plan{at(send.data(), 0),
-                              extents_of(counts, send.dtype()),
-                              at(recv.data(), 0),
-                              nullptr,
-                              send.dtype(),
-                              op,
-                              order()};
-  if (window_) {
-    return launch_shared(call, facts, [this, plan = std::move(plan)](std::uint64_t turn) {
-      return shared_reduce_scatter(*window_, turn, plan);
-    });
-  }
-  return launch(call, facts, [this, plan = std::move(plan)](int tag) {
-    return make_task<ChunkedReduction>(*transport_, tag, plan);
-  });
-}
-
-Work MessageCommunicator::broadcast(TensorView data, int root, device::StreamRef /*stream*/,
-                                    std::source_location where) {
-  expect_broadcast(*this, root);
-  const Call facts{Operation::broadcast, bytes_of(data), root, where};
-  const std::string call = fmt::format("broadcast(from {}, {} x {})", root,
-                                       fourfold::name(data.dtype()), data.elements());
-  if (window_) {
-    std::vector<Extent> parts(size());
-    parts[root].bytes = bytes_of(data);
-    return launch_shared(call, facts, [this, data, parts = std::move(parts)](std::uint64_t turn) {
-      return shared_gather(*window_, turn, data.data(), data.data(), parts);
-    });
-  }
-  return launch(call, facts, [this, data, root](int tag) {
-    return tree_broadcast(*transport_, tag, data.data(), bytes_of(data), root);
-  });
-}
-
-Work MessageCommunicator::all_to_all(ConstTensorView send,
-                                     std::span<const std::int64_t> send_counts, TensorView recv,
-                                     std::span<const std::int64_t> recv_counts,
-                                     device::StreamRef /*stream*/, std::source_location where) {
-  expect_all_to_all(*this, send, send_counts, recv, recv_counts);
-  return launch(fmt::format("all_to_all({})", fourfold::name(send.dtype())),
-                {Operation::all_to_all, std::max(bytes_of(send), bytes_of(recv)), -1, where},
-                [this, send, recv, to = extents_of(send_counts, send.dtype()),
-                 from = extents_of(recv_counts, recv.dtype())](int tag) {
-                  return personal_exchange(*transport_, tag, send.data(), to, recv.data(), from);
-                });
-}
-
-Work MessageCommunicator::send(ConstTensorView data, int peer, int tag,
-                               device::StreamRef /*stream*/, std::source_location where) {
-  expect_message(*this, peer);
-  FOURFOLD_EXPECT(tag >= 0 && tag < user_tags());
-  auto batch = transport_->batch();
-  batch->send(data.data(), data.bytes(), peer, tag);
-  return launch_message(fmt::format("send(to {}, tag {}, {} bytes)", peer, tag, data.bytes()),
-                        {Operation::send, bytes_of(data), peer, where}, std::move(batch));
-}
-
-Work MessageCommunicator::recv(TensorView data, int peer, int tag, device::StreamRef /*stream*/,
-                               std::source_location where) {
-  expect_message(*this, peer);
-  FOURFOLD_EXPECT(tag >= 0 && tag < user_tags());
-  auto batch = transport_->batch();
-  batch->recv(data.data(), data.bytes(), peer, tag);
-  return launch_message(fmt::format("recv(from {}, tag {}, {} bytes)", peer, tag, data.bytes()),
-                        {Operation::recv, bytes_of(data), peer, where}, std::move(batch));
-}
-
-void MessageCommunicator::barrier(std::source_location where) {
-  const Call facts{Operation::barrier, 0, -1, where};
-  Work work =
-      window_ ? launch_shared("barrier()", facts,
-                              [this](std::uint64_t turn) { return shared_barrier(*window_, turn); })
-              : launch("barrier()", facts, [this](int tag) {
-                  const std::vector<std::int64_t> nothing(size(), 0);
-                  return make_task<SmallGather>(*transport_, tag, nullptr, nothing,
-                                                [](std::span<const void* const> /*blocks*/) {});
-                });
-  work.wait({});
 }
 
 std::unique_ptr<Communicator> MessageCommunicator::split(int color, int key,

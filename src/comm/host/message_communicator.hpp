@@ -13,7 +13,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <source_location>
 #include <span>
 #include <string>
 #include <vector>
@@ -35,22 +34,7 @@ class MessageCommunicator : public Communicator {
   void use(Algorithm algorithm) override { choose(algorithm); }
   Algorithm algorithm() const noexcept override;
 
-  Work all_reduce(TensorView data, ReduceOp op, device::StreamRef stream,
-                  std::source_location where) override;
-  Work all_gather(ConstTensorView send, TensorView recv, std::span<const std::int64_t> counts,
-                  device::StreamRef stream, std::source_location where) override;
-  Work reduce_scatter(ConstTensorView send, TensorView recv, std::span<const std::int64_t> counts,
-                      ReduceOp op, device::StreamRef stream, std::source_location where) override;
-  Work broadcast(TensorView data, int root, device::StreamRef stream,
-                 std::source_location where) override;
-  Work all_to_all(ConstTensorView send, std::span<const std::int64_t> send_counts, TensorView recv,
-                  std::span<const std::int64_t> recv_counts, device::StreamRef stream,
-                  std::source_location where) override;
-  Work send(ConstTensorView data, int peer, int tag, device::StreamRef stream,
-            std::source_location where) override;
-  Work recv(TensorView data, int peer, int tag, device::StreamRef stream,
-            std::source_location where) override;
-  void barrier(std::source_location where) override;
+  Work post(const OperationCall& call) override;
   std::unique_ptr<Communicator> split(int color, int key, const std::string& name) override;
   std::unique_ptr<Communicator> subgroup(std::span<const int> members,
                                          const std::string& name) override;
@@ -58,20 +42,20 @@ class MessageCommunicator : public Communicator {
  private:
   void choose(Algorithm algorithm);
   /// Starts the task that `start` makes for the tag it is given.
-  Work launch(const std::string& call, const Call& facts,
-              std::function<CollectiveTask(int tag)> start);
-  /// Starts the operation that `start` makes for its turn on the window.
-  Work launch_shared(const std::string& call, const Call& facts,
-                     std::function<CollectiveTask(std::uint64_t turn)> start);
-  Work launch_message(const std::string& call, const Call& facts,
-                      std::unique_ptr<TransferBatch> batch);
+  Work launch(const OperationCall& call, std::function<CollectiveTask(int tag)> start);
+  Work launch_message(const OperationCall& call);
+  /// The task of a collective operation. @param sends, recvs  of its counts
+  CollectiveTask task_of_messages(const OperationCall& call, std::span<const Extent> sends,
+                                  std::span<const Extent> recvs, int tag);
+  /// The same on the window, at its turn.
+  CollectiveTask shared_task(const OperationCall& call, std::span<const Extent> sends,
+                             std::span<const Extent> recvs, std::uint64_t turn);
   CollectiveTask reduction_task(TensorView data, ReduceOp op, int tag);
-  CollectiveTask gather_machine(ConstTensorView send, TensorView recv,
-                                std::span<const std::int64_t> counts, int tag);
+  CollectiveTask gather_task(const OperationCall& call, std::span<const Extent> parts, int tag);
   Order order() const noexcept {
     return algorithm() == Algorithm::tree ? Order::pairs : Order::ranks;
   }
-  std::string described(const std::string& call) const;
+  std::string described(const OperationCall& call) const;
   int user_tags() const noexcept { return transport_->tags() / 2; }
 
   std::unique_ptr<Transport> transport_;

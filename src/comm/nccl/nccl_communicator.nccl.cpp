@@ -144,130 +144,106 @@ device::StreamRef NcclCommunicator::after(device::StreamRef stream, Lane& lane) 
   return lane.stream;
 }
 
-Work NcclCommunicator::launch(const std::string& what, const Call& call, ncclComm_t comm,
-                              device::StreamRef lane, device::StreamRef stream,
-                              const Enqueue& enqueue) {
+Work NcclCommunicator::launch(const std::string& what, const OperationCall& call, ncclComm_t comm,
+                              device::StreamRef lane) {
   const device::Range range([&] { return fmt::format("{} {}", what, name()); });
-  const std::shared_ptr<DeviceCall> marks = calls_->begin(group_, call, lane);
-  if (call.bytes > 0) {
+  const std::shared_ptr<DeviceCall> marks = calls_->begin(group_, facts_of(call), lane);
+  if (call.bytes() > 0) {
     const auto in_use = calls_->use();
     Group group;
-    enqueue(comm, native(lane));
+    enqueue(call, comm, native(lane));
     calls_->wait_ready(comm, group.end(), fmt::format("{} on communicator '{}'", what, name()));
   }
   calls_->end(marks, lane);
-  return Work(std::make_unique<Enqueued>(marks, lane, stream));
+  return Work(std::make_unique<Enqueued>(marks, lane, call.stream));
 }
 
-Work NcclCommunicator::launch(const std::string& what, const Call& call, device::StreamRef stream,
-                              const Enqueue& enqueue) {
-  const device::StreamRef lane = stream == device::StreamRef{} ? after(stream, own_lane_) : stream;
-  return launch(what, call, comm_.get(), lane, stream, enqueue);
+Work NcclCommunicator::post(const OperationCall& call) {
+  if (call.operation == Operation::barrier) {
+    return host_->post(call);
+  }
+  expect_valid(*this, call);
+  if (is_collective(call.operation)) {
+    // They go where the caller says; for the default stream on a stream of our own.
+    const bool is_default = call.stream == device::StreamRef{};
+    return launch(std::string(comm::name(call.operation)), call, comm_.get(),
+                  is_default ? after(call.stream, own_lane_) : call.stream);
+  }
+  const bool sends = call.operation == Operation::send;
+  Line& line = line_of({sends ? rank() : call.peer, sends ? call.peer : rank(), call.tag});
+  const std::string what = fmt::format("{}({} {}, tag {})", comm::name(call.operation),
+                                       sends ? "to" : "from", call.peer, call.tag);
+  return launch(what, call, line.comm.get(), after(call.stream, line.lane));
 }
 
-Work NcclCommunicator::all_reduce(TensorView data, ReduceOp op, device::StreamRef stream,
-                                  std::source_location where) {
-  expect_all_reduce(data, op);
-  return launch("all_reduce", {Operation::all_reduce, bytes_of(data), -1, where}, stream,
-                [&](ncclComm_t comm, cudaStream_t on) {
-                  calls_->check(comm,
-                                ncclAllReduce(data.data(), data.data(), data.elements(),
-                                              type_of(data.dtype()), op_of(op), comm, on),
-                                "ncclAllReduce");
-                });
+void NcclCommunicator::enqueue(const OperationCall& call, ncclComm_t comm, cudaStream_t on) {
+  const void* const from = call.send.data();
+  void* const to = call.recv.data();
+  switch (call.operation) {
+    case Operation::all_reduce:
+      calls_->check(comm,
+                    ncclAllReduce(from, to, call.recv.elements(), type_of(call.recv.dtype()),
+                                  op_of(call.op), comm, on),
+                    "ncclAllReduce");
+      break;
+    case Operation::broadcast:
+      calls_->check(comm, ncclBroadcast(from, to, call.bytes(), ncclUint8, call.peer, comm, on),
+                    "ncclBroadcast");
+      break;
+    case Operation::send:  // the sender is rank 0 of the two
+      calls_->check(comm, ncclSend(from, call.bytes(), ncclUint8, 1, comm, on), "ncclSend");
+      break;
+    case Operation::recv:
+      calls_->check(comm, ncclRecv(to, call.bytes(), ncclUint8, 0, comm, on), "ncclRecv");
+      break;
+    case Operation::all_gather:
+      if (are_even(call.recv_counts)) {
+        calls_->check(comm, ncclAllGather(from, to, call.send.bytes(), ncclUint8, comm, on),
+                      "ncclAllGather");
+        break;
+      }
+      return enqueue_parts(call, comm, on);
+    case Operation::reduce_scatter:
+      if (are_even(call.send_counts)) {
+        calls_->check(comm,
+                      ncclReduceScatter(from, to, call.recv.elements(), type_of(call.send.dtype()),
+                                        op_of(call.op), comm, on),
+                      "ncclReduceScatter");
+        break;
+      }
+      return enqueue_parts(call, comm, on);
+    default:
+      return enqueue_parts(call, comm, on);
+  }
 }
 
-Work NcclCommunicator::all_gather(ConstTensorView send, TensorView recv,
-                                  std::span<const std::int64_t> counts, device::StreamRef stream,
-                                  std::source_location where) {
-  expect_all_gather(*this, send, recv, counts);
-  return launch(
-      "all_gather", {Operation::all_gather, bytes_of(recv), -1, where}, stream,
-      [&](ncclComm_t comm, cudaStream_t on) {
-        if (are_even(counts)) {
-          calls_->check(comm,
-                        ncclAllGather(send.data(), recv.data(), send.bytes(), ncclUint8, comm, on),
-                        "ncclAllGather");
-          return;
-        }
-        const auto begins = begins_of(counts, recv.dtype());
-        const std::int64_t element = size_in_bytes(recv.dtype());
-        for (int root = 0; root < size(); ++root) {
-          std::byte* const place = at(recv.data(), begins[root]);
-          const void* const source = root == rank() ? send.data() : place;
-          if (counts[root] > 0) {
-            calls_->check(
-                comm,
-                ncclBroadcast(source, place, counts[root] * element, ncclUint8, root, comm, on),
-                "ncclBroadcast");
-          }
-        }
-      });
-}
-
-Work NcclCommunicator::reduce_scatter(ConstTensorView send, TensorView recv,
-                                      std::span<const std::int64_t> counts, ReduceOp op,
-                                      device::StreamRef stream, std::source_location where) {
-  expect_reduce_scatter(*this, send, recv, counts, op);
-  return launch("reduce_scatter", {Operation::reduce_scatter, bytes_of(send), -1, where}, stream,
-                [&](ncclComm_t comm, cudaStream_t on) {
-                  const ncclDataType_t type = type_of(send.dtype());
-                  if (are_even(counts)) {
-                    calls_->check(comm,
-                                  ncclReduceScatter(send.data(), recv.data(), recv.elements(), type,
-                                                    op_of(op), comm, on),
-                                  "ncclReduceScatter");
-                    return;
-                  }
-                  const auto begins = begins_of(counts, send.dtype());
-                  for (int root = 0; root < size(); ++root) {
-                    if (counts[root] > 0) {
-                      calls_->check(comm,
-                                    ncclReduce(at(send.data(), begins[root]), recv.data(),
-                                               counts[root], type, op_of(op), root, comm, on),
-                                    "ncclReduce");
-                    }
-                  }
-                });
-}
-
-Work NcclCommunicator::broadcast(TensorView data, int root, device::StreamRef stream,
-                                 std::source_location where) {
-  expect_broadcast(*this, root);
-  return launch(
-      "broadcast", {Operation::broadcast, bytes_of(data), root, where}, stream,
-      [&](ncclComm_t comm, cudaStream_t on) {
-        calls_->check(
-            comm, ncclBroadcast(data.data(), data.data(), data.bytes(), ncclUint8, root, comm, on),
-            "ncclBroadcast");
-      });
-}
-
-Work NcclCommunicator::all_to_all(ConstTensorView send, std::span<const std::int64_t> send_counts,
-                                  TensorView recv, std::span<const std::int64_t> recv_counts,
-                                  device::StreamRef stream, std::source_location where) {
-  expect_all_to_all(*this, send, send_counts, recv, recv_counts);
-  const auto to = begins_of(send_counts, send.dtype());
-  const auto from = begins_of(recv_counts, recv.dtype());
-  const std::int64_t element = size_in_bytes(recv.dtype());
-  return launch(
-      "all_to_all", {Operation::all_to_all, std::max(bytes_of(send), bytes_of(recv)), -1, where},
-      stream, [&](ncclComm_t comm, cudaStream_t on) {
-        for (int peer = 0; peer < size(); ++peer) {
-          if (send_counts[peer] > 0) {
-            calls_->check(comm,
-                          ncclSend(at(send.data(), to[peer]), send_counts[peer] * element,
-                                   ncclUint8, peer, comm, on),
-                          "ncclSend");
-          }
-          if (recv_counts[peer] > 0) {
-            calls_->check(comm,
-                          ncclRecv(at(recv.data(), from[peer]), recv_counts[peer] * element,
-                                   ncclUint8, peer, comm, on),
-                          "ncclRecv");
-          }
-        }
-      });
+void NcclCommunicator::enqueue_parts(const OperationCall& call, ncclComm_t comm, cudaStream_t on) {
+  const auto to = extents_of(call.recv_counts, call.recv.dtype());
+  const auto from = extents_of(call.send_counts, call.send.dtype());
+  for (int peer = 0; peer < size(); ++peer) {
+    if (!from.empty() && from[peer].bytes > 0) {
+      const std::byte* const part = at(call.send.data(), from[peer].begin);
+      if (call.operation == Operation::reduce_scatter) {
+        calls_->check(comm,
+                      ncclReduce(part, call.recv.data(), call.send_counts[peer],
+                                 type_of(call.send.dtype()), op_of(call.op), peer, comm, on),
+                      "ncclReduce");
+      } else {
+        calls_->check(comm, ncclSend(part, from[peer].bytes, ncclUint8, peer, comm, on),
+                      "ncclSend");
+      }
+    }
+    if (!to.empty() && to[peer].bytes > 0) {
+      std::byte* const part = at(call.recv.data(), to[peer].begin);
+      if (call.operation == Operation::all_gather) {
+        const void* const source = peer == rank() ? call.send.data() : part;
+        calls_->check(comm, ncclBroadcast(source, part, to[peer].bytes, ncclUint8, peer, comm, on),
+                      "ncclBroadcast");
+      } else {
+        calls_->check(comm, ncclRecv(part, to[peer].bytes, ncclUint8, peer, comm, on), "ncclRecv");
+      }
+    }
+  }
 }
 
 NcclHandle NcclCommunicator::split_off(int color, int key, const std::string& its_name,
@@ -342,30 +318,6 @@ NcclCommunicator::Line& NcclCommunicator::line_of(const MessageRoute& route) {
                                      name(), route.from, route.to, route.tag));
   }
   return found->second;
-}
-
-Work NcclCommunicator::send(ConstTensorView data, int peer, int tag, device::StreamRef stream,
-                            std::source_location where) {
-  expect_message(*this, peer);
-  Line& line = line_of({rank(), peer, tag});
-  return launch(fmt::format("send(to {}, tag {})", peer, tag),
-                {Operation::send, bytes_of(data), peer, where}, line.comm.get(),
-                after(stream, line.lane), stream, [&](ncclComm_t comm, cudaStream_t on) {
-                  calls_->check(comm, ncclSend(data.data(), data.bytes(), ncclUint8, 1, comm, on),
-                                "ncclSend");
-                });
-}
-
-Work NcclCommunicator::recv(TensorView data, int peer, int tag, device::StreamRef stream,
-                            std::source_location where) {
-  expect_message(*this, peer);
-  Line& line = line_of({peer, rank(), tag});
-  return launch(fmt::format("recv(from {}, tag {})", peer, tag),
-                {Operation::recv, bytes_of(data), peer, where}, line.comm.get(),
-                after(stream, line.lane), stream, [&](ncclComm_t comm, cudaStream_t on) {
-                  calls_->check(comm, ncclRecv(data.data(), data.bytes(), ncclUint8, 0, comm, on),
-                                "ncclRecv");
-                });
 }
 
 std::unique_ptr<Communicator> NcclCommunicator::split(int color, int key, const std::string& name) {

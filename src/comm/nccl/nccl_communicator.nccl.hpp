@@ -18,7 +18,6 @@
 
 #include <nccl.h>
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -43,25 +42,10 @@ class NcclCommunicator : public Communicator {
   /// Of the host's communicators: NCCL chooses for itself.
   void use(Algorithm algorithm) override { host_->use(algorithm); }
 
-  Work all_reduce(TensorView data, ReduceOp op, device::StreamRef stream,
-                  std::source_location where) override;
-  Work all_gather(ConstTensorView send, TensorView recv, std::span<const std::int64_t> counts,
-                  device::StreamRef stream, std::source_location where) override;
-  Work reduce_scatter(ConstTensorView send, TensorView recv, std::span<const std::int64_t> counts,
-                      ReduceOp op, device::StreamRef stream, std::source_location where) override;
-  Work broadcast(TensorView data, int root, device::StreamRef stream,
-                 std::source_location where) override;
-  Work all_to_all(ConstTensorView send, std::span<const std::int64_t> send_counts, TensorView recv,
-                  std::span<const std::int64_t> recv_counts, device::StreamRef stream,
-                  std::source_location where) override;
+  Work post(const OperationCall& call) override;
   void expect_messages(std::span<const MessageRoute> routes) override;
   std::unique_ptr<RegisteredMemory> register_memory(void* data, std::size_t bytes) override;
   bool registers_memory() const noexcept override { return size() > 1; }
-  Work send(ConstTensorView data, int peer, int tag, device::StreamRef stream,
-            std::source_location where) override;
-  Work recv(TensorView data, int peer, int tag, device::StreamRef stream,
-            std::source_location where) override;
-  void barrier(std::source_location where) override { host_->barrier(where); }
   std::unique_ptr<Communicator> split(int color, int key, const std::string& name) override;
   std::unique_ptr<Communicator> subgroup(std::span<const int> members,
                                          const std::string& name) override;
@@ -78,19 +62,18 @@ class NcclCommunicator : public Communicator {
     NcclHandle comm;
     Lane lane;
   };
-  using Enqueue = std::function<void(ncclComm_t comm, cudaStream_t stream)>;
-
   /// @param most_ctas  blocks of a device that its operations may take; 0: as NCCL likes
   NcclHandle split_off(int color, int key, const std::string& its_name, int most_ctas);
   Line& line_of(const MessageRoute& route);
   /// @return the stream of `lane`, from here on after the work on `stream`
   static device::StreamRef after(device::StreamRef stream, Lane& lane);
-  /// Runs `enqueue` between two marks on `lane`, which is behind the work on `stream`.
-  Work launch(const std::string& what, const Call& call, ncclComm_t comm, device::StreamRef lane,
-              device::StreamRef stream, const Enqueue& enqueue);
-  /// Collectives go where the caller says; for the default stream on a stream of our own.
-  Work launch(const std::string& what, const Call& call, device::StreamRef stream,
-              const Enqueue& enqueue);
+  /// Enqueues it between two marks on `lane`, which is behind the work on the call's stream.
+  /// @param what  for errors
+  Work launch(const std::string& what, const OperationCall& call, ncclComm_t comm,
+              device::StreamRef lane);
+  void enqueue(const OperationCall& call, ncclComm_t comm, cudaStream_t on);
+  /// Of all_gather and reduce_scatter whose parts are not even, and of all_to_all: part by part.
+  void enqueue_parts(const OperationCall& call, ncclComm_t comm, cudaStream_t on);
 
   std::unique_ptr<Communicator> owned_host_;
   Communicator* host_;

@@ -107,66 +107,23 @@ std::vector<TimelineSpan> CollectiveRecorder::take_spans(int rank,
 RecordedCommunicator::RecordedCommunicator(std::unique_ptr<comm::Communicator> through)
     : owned_(std::move(through)), through_(owned_.get()) {}
 
-template <class Post>
-comm::Work RecordedCommunicator::recorded(comm::Operation operation, std::int64_t bytes,
-                                          device::StreamRef stream, const Post& post) {
-  if (recorder_ == nullptr) {
-    return post();
+comm::Work RecordedCommunicator::post(const comm::OperationCall& call) {
+  using comm::Operation;
+  // A single number, such as the norm, says nothing of a bandwidth.
+  const bool is_number = call.operation == Operation::all_reduce && call.recv.elements() == 1;
+  const bool is_noted = call.operation != Operation::broadcast &&
+                        call.operation != Operation::barrier && call.operation != Operation::send;
+  if (recorder_ == nullptr || is_number || !is_noted) {
+    return through_->post(call);
   }
-  const std::size_t number = recorder_->begin(facts_of(operation, name(), size(), bytes), stream);
-  comm::Work work = post();
+  const std::int64_t bytes =
+      call.operation == Operation::all_to_all ? call.send.bytes() : call.bytes();
+  const std::size_t number =
+      recorder_->begin(facts_of(call.operation, name(), size(), bytes), call.stream);
+  comm::Work work = through_->post(call);
   recorder_->posted(number, work);
   return comm::Work(
-      std::make_unique<RecordedOperation>(std::move(work), *recorder_, number, stream));
-}
-
-comm::Work RecordedCommunicator::all_reduce(TensorView data, comm::ReduceOp op,
-                                            device::StreamRef stream, std::source_location where) {
-  const auto post = [&] { return through_->all_reduce(data, op, stream, where); };
-  // A single number, such as the norm, says nothing of a bandwidth.
-  return data.elements() == 1 ? post()
-                              : recorded(comm::Operation::all_reduce, data.bytes(), stream, post);
-}
-
-comm::Work RecordedCommunicator::all_gather(ConstTensorView send, TensorView recv,
-                                            std::span<const std::int64_t> counts,
-                                            device::StreamRef stream, std::source_location where) {
-  return recorded(comm::Operation::all_gather, recv.bytes(), stream,
-                  [&] { return through_->all_gather(send, recv, counts, stream, where); });
-}
-
-comm::Work RecordedCommunicator::reduce_scatter(ConstTensorView send, TensorView recv,
-                                                std::span<const std::int64_t> counts,
-                                                comm::ReduceOp op, device::StreamRef stream,
-                                                std::source_location where) {
-  return recorded(comm::Operation::reduce_scatter, send.bytes(), stream,
-                  [&] { return through_->reduce_scatter(send, recv, counts, op, stream, where); });
-}
-
-comm::Work RecordedCommunicator::broadcast(TensorView data, int root, device::StreamRef stream,
-                                           std::source_location where) {
-  return through_->broadcast(data, root, stream, where);
-}
-
-comm::Work RecordedCommunicator::all_to_all(ConstTensorView send,
-                                            std::span<const std::int64_t> send_counts,
-                                            TensorView recv,
-                                            std::span<const std::int64_t> recv_counts,
-                                            device::StreamRef stream, std::source_location where) {
-  return recorded(comm::Operation::all_to_all, send.bytes(), stream, [&] {
-    return through_->all_to_all(send, send_counts, recv, recv_counts, stream, where);
-  });
-}
-
-comm::Work RecordedCommunicator::send(ConstTensorView data, int peer, int tag,
-                                      device::StreamRef stream, std::source_location where) {
-  return through_->send(data, peer, tag, stream, where);
-}
-
-comm::Work RecordedCommunicator::recv(TensorView data, int peer, int tag, device::StreamRef stream,
-                                      std::source_location where) {
-  return recorded(comm::Operation::recv, data.bytes(), stream,
-                  [&] { return through_->recv(data, peer, tag, stream, where); });
+      std::make_unique<RecordedOperation>(std::move(work), *recorder_, number, call.stream));
 }
 
 }  // namespace fourfold::parallel

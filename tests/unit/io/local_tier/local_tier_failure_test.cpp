@@ -209,20 +209,20 @@ namespace {
 class DamagingSender : public DamagingCommunicator {
  public:
   using DamagingCommunicator::DamagingCommunicator;
-  comm::Work broadcast(TensorView data, int root, device::StreamRef stream,
-                       std::source_location where) override {
-    return inner().broadcast(data, root, stream, where);
-  }
   std::unique_ptr<Communicator> subgroup(std::span<const int> members,
                                          const std::string& name) override {
     return inner().subgroup(members, name);
   }
-  comm::Work send(ConstTensorView data, int peer, int tag, device::StreamRef stream,
-                  std::source_location where) override {
-    const auto* const bytes = static_cast<const std::byte*>(data.data());
-    damaged_.assign(bytes, bytes + data.bytes());
+  comm::Work post(const comm::OperationCall& call) override {
+    if (call.operation != comm::Operation::send) {
+      return inner().post(call);
+    }
+    const auto* const bytes = static_cast<const std::byte*>(call.send.data());
+    damaged_.assign(bytes, bytes + call.send.bytes());
     damaged_[damaged_.size() / 2] ^= std::byte{4};
-    return inner().send({damaged_.data(), data.dtype(), data.shape()}, peer, tag, stream, where);
+    comm::OperationCall damaged = call;
+    damaged.send = {damaged_.data(), call.send.dtype(), call.send.shape()};
+    return inner().post(damaged);
   }
 
  private:

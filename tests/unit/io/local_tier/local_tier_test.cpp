@@ -184,10 +184,10 @@ class CountingCommunicator : public DamagingCommunicator {
       : DamagingCommunicator(inner), bytes_(bytes) {}
   CountingCommunicator(std::unique_ptr<Communicator> group, std::size_t& bytes)
       : DamagingCommunicator(*group), group_(std::move(group)), bytes_(bytes) {}
-  comm::Work broadcast(TensorView data, int root, device::StreamRef stream,
-                       std::source_location where) override {
-    bytes_ += root == rank() ? 0 : data.bytes();
-    return inner().broadcast(data, root, stream, where);
+  comm::Work post(const comm::OperationCall& call) override {
+    const bool comes_here = call.operation == comm::Operation::broadcast && call.peer != rank();
+    bytes_ += comes_here ? call.recv.bytes() : 0;
+    return inner().post(call);
   }
   std::unique_ptr<Communicator> subgroup(std::span<const int> members,
                                          const std::string& name) override {

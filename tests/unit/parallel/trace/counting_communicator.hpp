@@ -20,46 +20,21 @@ class CountingCommunicator : public comm::Communicator {
   int rank() const noexcept override { return through_->rank(); }
   int size() const noexcept override { return through_->size(); }
   const std::string& name() const noexcept override { return through_->name(); }
-  comm::Work all_reduce(TensorView data, comm::ReduceOp op, device::StreamRef stream,
-                        std::source_location where = std::source_location::current()) override {
-    count(2 * (data.elements() - even_part(data.elements(), size(), rank()).count), data.dtype());
-    return through_->all_reduce(data, op, stream, where);
-  }
-  comm::Work all_gather(ConstTensorView send, TensorView recv, std::span<const std::int64_t> counts,
-                        device::StreamRef stream,
-                        std::source_location where = std::source_location::current()) override {
-    count((size() - 1) * send.elements(), send.dtype());
-    return through_->all_gather(send, recv, counts, stream, where);
-  }
-  comm::Work reduce_scatter(ConstTensorView send, TensorView recv,
-                            std::span<const std::int64_t> counts, comm::ReduceOp op,
-                            device::StreamRef stream,
-                            std::source_location where = std::source_location::current()) override {
-    count(send.elements() - recv.elements(), send.dtype());
-    return through_->reduce_scatter(send, recv, counts, op, stream, where);
-  }
-  comm::Work broadcast(TensorView data, int root, device::StreamRef stream,
-                       std::source_location where = std::source_location::current()) override {
-    return through_->broadcast(data, root, stream, where);
-  }
-  comm::Work all_to_all(ConstTensorView send, std::span<const std::int64_t> send_counts,
-                        TensorView recv, std::span<const std::int64_t> recv_counts,
-                        device::StreamRef stream,
-                        std::source_location where = std::source_location::current()) override {
-    count(send.elements() - send_counts[static_cast<std::size_t>(rank())], send.dtype());
-    return through_->all_to_all(send, send_counts, recv, recv_counts, stream, where);
-  }
-  comm::Work send(ConstTensorView data, int peer, int tag, device::StreamRef stream,
-                  std::source_location where = std::source_location::current()) override {
-    count(data.elements(), data.dtype());
-    return through_->send(data, peer, tag, stream, where);
-  }
-  comm::Work recv(TensorView data, int peer, int tag, device::StreamRef stream,
-                  std::source_location where = std::source_location::current()) override {
-    return through_->recv(data, peer, tag, stream, where);
-  }
-  void barrier(std::source_location where = std::source_location::current()) override {
-    through_->barrier(where);
+  comm::Work post(const comm::OperationCall& call) override {
+    using comm::Operation;
+    const std::int64_t elements = call.send.elements();
+    if (call.operation == Operation::all_reduce) {
+      count(2 * (elements - even_part(elements, size(), rank()).count), call.send.dtype());
+    } else if (call.operation == Operation::all_gather) {
+      count((size() - 1) * elements, call.send.dtype());
+    } else if (call.operation == Operation::reduce_scatter) {
+      count(elements - call.recv.elements(), call.send.dtype());
+    } else if (call.operation == Operation::all_to_all) {
+      count(elements - call.send_counts[static_cast<std::size_t>(rank())], call.send.dtype());
+    } else if (call.operation == Operation::send) {
+      count(elements, call.send.dtype());
+    }
+    return through_->post(call);
   }
   std::unique_ptr<Communicator> split(int color, int key, const std::string& name) override {
     return through_->split(color, key, name);

@@ -11,13 +11,16 @@
 #include <fourfold/comm/work.hpp>
 #include <fourfold/device/stream.hpp>
 
+#include <algorithm>
 #include <compare>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <source_location>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace fourfold::comm {
@@ -26,6 +29,41 @@ class FlightRecorder;
 
 /// avg is the sum divided by the number of ranks (floating-point types only).
 enum class ReduceOp : std::uint8_t { sum, max, min, avg };
+
+enum class Operation : std::uint8_t {
+  all_reduce,
+  all_gather,
+  reduce_scatter,
+  broadcast,
+  all_to_all,
+  barrier,
+  send,
+  recv
+};
+std::string_view name(Operation operation) noexcept;
+/// The operation of that name. Nothing when there is none.
+std::optional<Operation> operation_named(std::string_view text) noexcept;
+/// Whether all ranks of a communicator take part.
+constexpr bool is_collective(Operation operation) noexcept {
+  return operation < Operation::send;
+}
+
+/// An operation with all that it is called with; what its kind does not have is empty.
+struct OperationCall {
+  Operation operation = Operation::barrier;
+  ConstTensorView send = {nullptr, DType::u8, {0}};  ///< in place: the same memory as `recv`
+  TensorView recv = {nullptr, DType::u8, {0}};
+  std::span<const std::int64_t> send_counts = {};
+  std::span<const std::int64_t> recv_counts = {};
+  ReduceOp op = ReduceOp::sum;
+  int peer = -1;  ///< rank in the communicator: of send, recv; the root of broadcast
+  int tag = 0;
+  device::StreamRef stream = {};
+  std::source_location where = {};
+
+  /// Of the larger buffer.
+  std::int64_t bytes() const noexcept { return std::max(send.bytes(), recv.bytes()); }
+};
 
 /// A way that messages take between two ranks of a communicator.
 struct MessageRoute {
@@ -100,40 +138,39 @@ class Communicator {
   virtual bool sums_in_rank_order() const noexcept { return true; }
 
   /// In place: every rank ends with the reduction over all ranks.
-  [[nodiscard]] virtual Work all_reduce(
-      TensorView data, ReduceOp op, device::StreamRef stream,
-      std::source_location where = std::source_location::current()) = 0;
+  [[nodiscard]] Work all_reduce(TensorView data, ReduceOp op, device::StreamRef stream,
+                                std::source_location where = std::source_location::current());
 
   /// recv = concatenation over ranks of their send; counts[r] elements come from rank r.
   /// In place when send lies at its own position inside recv.
   /// @pre counts.size() == size(); send.elements() == counts[rank()]; recv.elements() == sum of
   /// counts
-  [[nodiscard]] virtual Work all_gather(
-      ConstTensorView send, TensorView recv, std::span<const std::int64_t> counts,
-      device::StreamRef stream, std::source_location where = std::source_location::current()) = 0;
+  [[nodiscard]] Work all_gather(ConstTensorView send, TensorView recv,
+                                std::span<const std::int64_t> counts, device::StreamRef stream,
+                                std::source_location where = std::source_location::current());
 
   /// recv = this rank's part of the element-wise reduction of send; rank r gets counts[r] elements,
   /// in rank order. In place when recv lies at its own position inside send; the rest of send is
   /// left as it is.
   /// @pre counts.size() == size(); send.elements() == sum of counts; recv.elements() ==
   /// counts[rank()]
-  [[nodiscard]] virtual Work reduce_scatter(
-      ConstTensorView send, TensorView recv, std::span<const std::int64_t> counts, ReduceOp op,
-      device::StreamRef stream, std::source_location where = std::source_location::current()) = 0;
+  [[nodiscard]] Work reduce_scatter(ConstTensorView send, TensorView recv,
+                                    std::span<const std::int64_t> counts, ReduceOp op,
+                                    device::StreamRef stream,
+                                    std::source_location where = std::source_location::current());
 
   /// In place: data of `root` reaches all.
   /// @pre 0 <= root < size()
-  [[nodiscard]] virtual Work broadcast(
-      TensorView data, int root, device::StreamRef stream,
-      std::source_location where = std::source_location::current()) = 0;
+  [[nodiscard]] Work broadcast(TensorView data, int root, device::StreamRef stream,
+                               std::source_location where = std::source_location::current());
 
   /// Rank r's send part s (send_counts[s] elements, in rank order) becomes rank s's recv part r.
   /// @pre send_counts.size() == recv_counts.size() == size(); send.elements() and recv.elements()
   /// are their sums; send_counts of rank r for s equals recv_counts of rank s for r
-  [[nodiscard]] virtual Work all_to_all(
-      ConstTensorView send, std::span<const std::int64_t> send_counts, TensorView recv,
-      std::span<const std::int64_t> recv_counts, device::StreamRef stream,
-      std::source_location where = std::source_location::current()) = 0;
+  [[nodiscard]] Work all_to_all(ConstTensorView send, std::span<const std::int64_t> send_counts,
+                                TensorView recv, std::span<const std::int64_t> recv_counts,
+                                device::StreamRef stream,
+                                std::source_location where = std::source_location::current());
 
   /// Says which ways messages will take, before the first of them: between devices each is a line
   /// of its own, which has to be laid. Others need none and do nothing. Collective, with the same
@@ -156,13 +193,17 @@ class Communicator {
   /// Point to point. A send matches the recv of equal tag posted by the peer, in order of posting.
   /// Both directions may be in flight; neither blocks before wait(). Not collective.
   /// @pre 0 <= peer < size() and peer != rank(); the route was expected
-  [[nodiscard]] virtual Work send(ConstTensorView data, int peer, int tag, device::StreamRef stream,
-                                  std::source_location where = std::source_location::current()) = 0;
-  [[nodiscard]] virtual Work recv(TensorView data, int peer, int tag, device::StreamRef stream,
-                                  std::source_location where = std::source_location::current()) = 0;
+  [[nodiscard]] Work send(ConstTensorView data, int peer, int tag, device::StreamRef stream,
+                          std::source_location where = std::source_location::current());
+  [[nodiscard]] Work recv(TensorView data, int peer, int tag, device::StreamRef stream,
+                          std::source_location where = std::source_location::current());
 
   /// Blocks the host until all ranks are here.
-  virtual void barrier(std::source_location where = std::source_location::current()) = 0;
+  void barrier(std::source_location where = std::source_location::current());
+
+  /// What all of these come down to, for transports and for who stands between them and a caller.
+  /// What `call` refers to besides tensors is borrowed until this returns.
+  [[nodiscard]] virtual Work post(const OperationCall& call) = 0;
 
   /// Splits into one communicator per color, ranks ordered by (key, rank). Collective over this
   /// communicator; blocks. The result is independent of this one but must not outlive the

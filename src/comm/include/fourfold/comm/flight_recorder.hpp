@@ -5,6 +5,8 @@
 /// rank, read by a thread that watches it (watchdog.hpp).
 #pragma once
 
+#include <fourfold/comm/communicator.hpp>
+
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -13,31 +15,11 @@
 #include <mutex>
 #include <optional>
 #include <source_location>
-#include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace fourfold::comm {
-
-enum class Operation : std::uint8_t {
-  all_reduce,
-  all_gather,
-  reduce_scatter,
-  broadcast,
-  all_to_all,
-  barrier,
-  send,
-  recv
-};
-std::string_view name(Operation operation) noexcept;
-/// The operation of that name. Nothing when there is none.
-std::optional<Operation> operation_named(std::string_view text) noexcept;
-/// Whether all ranks of a communicator take part.
-constexpr bool is_collective(Operation operation) noexcept {
-  return operation < Operation::send;
-}
 
 /// An operation as it is called.
 struct Call {
@@ -46,6 +28,9 @@ struct Call {
   int peer = -1;           ///< rank in the communicator: of send, recv, broadcast
   std::source_location where = {};
 };
+inline Call facts_of(const OperationCall& call) {
+  return {call.operation, call.bytes(), call.peer, call.where};
+}
 
 /// An operation that was called.
 struct FlightRecord {

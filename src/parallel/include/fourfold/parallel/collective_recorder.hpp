@@ -81,28 +81,7 @@ class RecordedCommunicator : public comm::Communicator {
     return through_->register_memory(data, bytes);
   }
   bool registers_memory() const noexcept override { return through_->registers_memory(); }
-  comm::Work all_reduce(TensorView data, comm::ReduceOp op, device::StreamRef stream,
-                        std::source_location where = std::source_location::current()) override;
-  comm::Work all_gather(ConstTensorView send, TensorView recv, std::span<const std::int64_t> counts,
-                        device::StreamRef stream,
-                        std::source_location where = std::source_location::current()) override;
-  comm::Work reduce_scatter(ConstTensorView send, TensorView recv,
-                            std::span<const std::int64_t> counts, comm::ReduceOp op,
-                            device::StreamRef stream,
-                            std::source_location where = std::source_location::current()) override;
-  comm::Work broadcast(TensorView data, int root, device::StreamRef stream,
-                       std::source_location where = std::source_location::current()) override;
-  comm::Work all_to_all(ConstTensorView send, std::span<const std::int64_t> send_counts,
-                        TensorView recv, std::span<const std::int64_t> recv_counts,
-                        device::StreamRef stream,
-                        std::source_location where = std::source_location::current()) override;
-  comm::Work send(ConstTensorView data, int peer, int tag, device::StreamRef stream,
-                  std::source_location where = std::source_location::current()) override;
-  comm::Work recv(TensorView data, int peer, int tag, device::StreamRef stream,
-                  std::source_location where = std::source_location::current()) override;
-  void barrier(std::source_location where = std::source_location::current()) override {
-    through_->barrier(where);
-  }
+  comm::Work post(const comm::OperationCall& call) override;
   std::unique_ptr<Communicator> split(int color, int key, const std::string& name) override {
     return through_->split(color, key, name);
   }
@@ -112,10 +91,6 @@ class RecordedCommunicator : public comm::Communicator {
   }
 
  private:
-  template <class Post>
-  comm::Work recorded(comm::Operation operation, std::int64_t bytes, device::StreamRef stream,
-                      const Post& post);
-
   std::unique_ptr<comm::Communicator> owned_;  ///< unless it is borrowed
   comm::Communicator* through_;
   CollectiveRecorder* recorder_ = nullptr;
