@@ -86,9 +86,8 @@ std::shared_ptr<Round> DeviceRendezvous::round(std::uint64_t number) {
 
 std::shared_ptr<DeviceMessage> DeviceRendezvous::message(int from, int to, int tag,
                                                          bool is_sender) {
-  Line& line = lines_[{from, to, tag}];
-  auto& others = is_sender ? line.awaited : line.sent;
-  auto& own = is_sender ? line.sent : line.awaited;
+  auto& others = messages_[{from, to, tag, !is_sender}];
+  auto& own = messages_[{from, to, tag, is_sender}];
   if (!others.empty()) {
     std::shared_ptr<DeviceMessage> message = others.front();
     others.pop_front();
@@ -100,7 +99,7 @@ std::shared_ptr<DeviceMessage> DeviceRendezvous::message(int from, int to, int t
 
 void DeviceRendezvous::wake_all() {
   for (const int rank : world_ranks_) {
-    world_->progress(rank).notifier().ring();
+    ring(world_->progress(rank).rings());
   }
 }
 

@@ -87,12 +87,8 @@ class DeviceRendezvous {
   std::vector<int> world_ranks_;
   std::mutex mutex_;
   std::map<std::uint64_t, std::shared_ptr<Round>> rounds_;
-  /// Of one sender, receiver and tag: those that one side has named and the other has not.
-  struct Line {
-    std::deque<std::shared_ptr<DeviceMessage>> sent;
-    std::deque<std::shared_ptr<DeviceMessage>> awaited;
-  };
-  std::map<std::tuple<int, int, int>, Line> lines_;
+  /// By sender, receiver, tag and whether the sender has named them: what the other has not yet.
+  std::map<std::tuple<int, int, int, bool>, std::deque<std::shared_ptr<DeviceMessage>>> messages_;
   std::map<std::pair<std::int64_t, int>, std::shared_ptr<DeviceRendezvous>> subgroups_;
 };
 

@@ -6,116 +6,133 @@
 #include <utility>
 
 namespace fourfold::comm {
+namespace {
 
-ChunkedReduction::ChunkedReduction(Transport& transport, int tag, Plan plan)
-    : transport_(transport), tag_(tag), plan_(std::move(plan)) {
-  const std::int64_t element_bytes = size_in_bytes(plan_.dtype);
-  const std::int64_t piece_elements =
-      std::max<std::int64_t>(1, reduction_chunk_bytes / (element_bytes * transport.size()));
-  piece_bytes_ = piece_elements * element_bytes;
-  chunks_ = pieces_of(plan_.parts, piece_bytes_);
-  for (int slot = 0; slot < slot_count; ++slot) {
-    slots_[slot].chunk = slot;
-    start_chunk(slot);
+constexpr int chunks_in_flight = 2;
+
+/// Every second chunk, one after the other.
+class ChunkReduction {
+ public:
+  /// @param tag  and the next one: chunks in flight overtake each other, those of this do not
+  ChunkReduction(Transport& transport, int tag, std::shared_ptr<const ReductionPlan> plan,
+                 std::int64_t first_chunk)
+      : transport_(transport), tag_(tag), plan_(std::move(plan)), chunk_(first_chunk) {
+    const std::int64_t element_bytes = size_in_bytes(plan_->dtype);
+    const std::int64_t piece_elements =
+        std::max<std::int64_t>(1, reduction_chunk_bytes / (element_bytes * transport.size()));
+    piece_bytes_ = piece_elements * element_bytes;
+    start_chunk();
   }
-}
 
-/// A tag per slot and stage: slots overtake each other, chunks within a slot do not.
-int ChunkedReduction::tag(int slot, Stage stage) const {
-  return tag_ + 2 * slot + (stage == Stage::gathering ? 1 : 0);
-}
+  bool advance() {
+    while (!is_finished_ && batch_->done()) {
+      if (!is_gathering_) {
+        reduce_chunk();
+        if (plan_->gather != nullptr) {
+          gather_chunk();
+          continue;
+        }
+      }
+      chunk_ += chunks_in_flight;
+      start_chunk();
+    }
+    return is_finished_;
+  }
 
-void ChunkedReduction::start_chunk(int slot_index) {
-  Slot& slot = slots_[slot_index];
-  if (slot.chunk >= chunks_) {
-    slot.stage = Stage::finished;
-    slot.scratch = {};
+ private:
+  /// What this chunk holds of `rank`'s part; empty when that part is shorter.
+  Extent piece(int rank) const { return piece_of(plan_->parts[rank], chunk_, piece_bytes_); }
+  /// Where pieces of `source` for this rank wait. @pre it is another rank
+  std::byte* place_of(int source) const {
+    const int rank = transport_.rank();
+    return scratch_.get() + (source < rank ? source : source - 1) * piece(rank).bytes;
+  }
+  void start_chunk();
+  void reduce_chunk() const;
+  void gather_chunk();
+
+  Transport& transport_;
+  int tag_;
+  std::shared_ptr<const ReductionPlan> plan_;
+  std::int64_t chunk_;
+  std::int64_t piece_bytes_ = 0;
+  bool is_gathering_ = false;  ///< or else scattering
+  bool is_finished_ = false;
+  std::shared_ptr<std::byte> scratch_;
+  std::unique_ptr<TransferBatch> batch_;
+};
+
+void ChunkReduction::start_chunk() {
+  if (chunk_ >= pieces_of(plan_->parts, piece_bytes_)) {
+    is_finished_ = true;
+    scratch_.reset();
     return;
   }
-  slot.stage = Stage::scattering;
-  if (!slot.batch) {
-    slot.batch = transport_.batch();
+  is_gathering_ = false;
+  if (!batch_) {
+    batch_ = transport_.batch();
   }
   const int size = transport_.size();
   const int rank = transport_.rank();
-  const Extent own = piece(rank, slot.chunk);
-  if (slot.scratch.data() == nullptr && own.bytes > 0) {
-    slot.scratch = transport_.progress().scratch().take(own.bytes * (size - 1));
+  const Extent own = piece(rank);
+  if (!scratch_ && own.bytes > 0) {
+    scratch_ = transport_.progress().take_scratch(own.bytes * (size - 1));
   }
   for (int distance = 1; distance < size; ++distance) {
     const int source = (rank - distance + size) % size;
     if (own.bytes > 0) {
-      const std::int64_t place = (source < rank ? source : source - 1) * own.bytes;
-      slot.batch->recv(slot.scratch.data() + place, own.bytes, source,
-                       tag(slot_index, Stage::scattering));
+      batch_->recv(place_of(source), own.bytes, source, tag_);
     }
     const int peer = (rank + distance) % size;
-    const Extent theirs = piece(peer, slot.chunk);
+    const Extent theirs = piece(peer);
     if (theirs.bytes > 0) {
-      slot.batch->send(plan_.send + theirs.begin, theirs.bytes, peer,
-                       tag(slot_index, Stage::scattering));
+      batch_->send(plan_->send + theirs.begin, theirs.bytes, peer, tag_);
     }
   }
 }
 
-void ChunkedReduction::reduce_chunk(Slot& slot) const {
+void ChunkReduction::reduce_chunk() const {
   const int rank = transport_.rank();
-  const Extent own = piece(rank, slot.chunk);
+  const Extent own = piece(rank);
   if (own.bytes == 0) {
     return;
   }
   std::vector<const void*> inputs(transport_.size());
   for (int source = 0; source < transport_.size(); ++source) {
-    inputs[source] = slot.scratch.data() + (source < rank ? source : source - 1) * own.bytes;
+    inputs[source] = source == rank ? plan_->send + own.begin : place_of(source);
   }
-  inputs[rank] = plan_.send + own.begin;
-  reduce(plan_.dtype, plan_.op, inputs, plan_.result + (own.begin - plan_.parts[rank].begin),
-         own.bytes / size_in_bytes(plan_.dtype), plan_.order);
+  reduce(plan_->dtype, plan_->op, inputs, plan_->result + (own.begin - plan_->parts[rank].begin),
+         own.bytes / size_in_bytes(plan_->dtype), plan_->order);
 }
 
 /// By now this rank's pieces of the chunk have all been sent, so their places may be written to.
-void ChunkedReduction::gather_chunk(int slot_index) {
-  Slot& slot = slots_[slot_index];
-  slot.stage = Stage::gathering;
+void ChunkReduction::gather_chunk() {
+  is_gathering_ = true;
   const int size = transport_.size();
   const int rank = transport_.rank();
-  const Extent own = piece(rank, slot.chunk);
+  const Extent own = piece(rank);
   for (int distance = 1; distance < size; ++distance) {
     const int source = (rank - distance + size) % size;
-    const Extent theirs = piece(source, slot.chunk);
+    const Extent theirs = piece(source);
     if (theirs.bytes > 0) {
-      slot.batch->recv(plan_.gather + theirs.begin, theirs.bytes, source,
-                       tag(slot_index, Stage::gathering));
+      batch_->recv(plan_->gather + theirs.begin, theirs.bytes, source, tag_ + 1);
     }
     if (own.bytes > 0) {
-      slot.batch->send(plan_.gather + own.begin, own.bytes, (rank + distance) % size,
-                       tag(slot_index, Stage::gathering));
+      batch_->send(plan_->gather + own.begin, own.bytes, (rank + distance) % size, tag_ + 1);
     }
   }
 }
 
-bool ChunkedReduction::advance_slot(int slot_index) {
-  Slot& slot = slots_[slot_index];
-  while (slot.stage != Stage::finished && slot.batch->done()) {
-    if (slot.stage == Stage::scattering) {
-      reduce_chunk(slot);
-      if (plan_.gather != nullptr) {
-        gather_chunk(slot_index);
-        continue;
-      }
-    }
-    slot.chunk += slot_count;
-    start_chunk(slot_index);
-  }
-  return slot.stage == Stage::finished;
-}
+}  // namespace
 
-bool ChunkedReduction::advance() {
-  bool finished = true;
-  for (int slot = 0; slot < slot_count; ++slot) {
-    finished = advance_slot(slot) && finished;
-  }
-  return finished;
+CollectiveTask chunked_reduction(Transport& transport, int tag, ReductionPlan plan) {
+  const auto shared = std::make_shared<const ReductionPlan>(std::move(plan));
+  CollectiveTask even = make_task<ChunkReduction>(transport, tag, shared, 0);
+  CollectiveTask odd = make_task<ChunkReduction>(transport, tag + 2, shared, 1);
+  return [even = std::move(even), odd = std::move(odd)] {
+    const bool even_are_done = even();
+    return odd() && even_are_done;
+  };
 }
 
 }  // namespace fourfold::comm

@@ -77,8 +77,8 @@ SmallGather::SmallGather(Transport& transport, int tag, const void* own,
   for (int distance = 0; distance < transport.size(); ++distance) {
     offset_.push_back(offset_.back() + bytes[shifted(transport, distance)]);
   }
-  scratch_ = transport.progress().scratch().take(offset_.back());
-  copy_bytes(scratch_.data(), own, offset_[1]);
+  scratch_ = transport.progress().take_scratch(offset_.back());
+  copy_bytes(scratch_.get(), own, offset_[1]);
   post_round();
 }
 
@@ -86,7 +86,7 @@ SmallGather::SmallGather(Transport& transport, int tag, const void* own,
 void SmallGather::post(int distance, int blocks) {
   batch_->recv(block(distance), offset_[distance + blocks] - offset_[distance],
                shifted(transport_, distance), tag_);
-  batch_->send(scratch_.data(), offset_[blocks], shifted(transport_, -distance), tag_);
+  batch_->send(scratch_.get(), offset_[blocks], shifted(transport_, -distance), tag_);
 }
 
 void SmallGather::post_round() {

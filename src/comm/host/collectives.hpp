@@ -75,14 +75,14 @@ class SmallGather {
 
  private:
   void post_round();
-  std::byte* block(int distance) const { return scratch_.data() + offset_[distance]; }
+  std::byte* block(int distance) const { return scratch_.get() + offset_[distance]; }
   void post(int distance, int blocks);
 
   Transport& transport_;
   int tag_;
   /// Block d belongs to rank (own rank + d) modulo ranks; offsets into scratch_.
   std::vector<std::int64_t> offset_;
-  ScratchPool::Lease scratch_;
+  std::shared_ptr<std::byte> scratch_;
   Finish finish_;
   std::unique_ptr<TransferBatch> batch_;
   int have_ = 1;  ///< blocks 0 .. have_ - 1 are here or on their way in this round
@@ -100,49 +100,18 @@ CollectiveTask personal_exchange(Transport& transport, int tag, const void* send
                                  std::span<const Extent> send_parts, void* recv,
                                  std::span<const Extent> recv_parts);
 
+struct ReductionPlan {
+  const std::byte* send = nullptr;  ///< all parts of this rank
+  std::vector<Extent> parts;        ///< of send, one per rank
+  std::byte* result = nullptr;      ///< this rank's reduced part; may be its place in send
+  std::byte* gather = nullptr;      ///< where all reduced parts go; nullptr: nowhere
+  DType dtype = DType::f32;
+  ReduceOp op = ReduceOp::sum;
+  Order order = Order::ranks;
+};
 /// reduce_scatter, and all_reduce when the reduced parts are sent back to all. Rank r reduces part
 /// r: it gets the others' pieces of it, chunk by chunk, two chunks in flight.
-class ChunkedReduction {
- public:
-  struct Plan {
-    const std::byte* send = nullptr;  ///< all parts of this rank
-    std::vector<Extent> parts;        ///< of send, one per rank
-    std::byte* result = nullptr;      ///< this rank's reduced part; may be its place in send
-    std::byte* gather = nullptr;      ///< where all reduced parts go; nullptr: nowhere
-    DType dtype = DType::f32;
-    ReduceOp op = ReduceOp::sum;
-    Order order = Order::ranks;
-  };
-  ChunkedReduction(Transport& transport, int tag, Plan plan);
-  bool advance();
-
- private:
-  enum class Stage { scattering, gathering, finished };
-  struct Slot {
-    std::int64_t chunk = 0;
-    Stage stage = Stage::scattering;
-    ScratchPool::Lease scratch;
-    std::unique_ptr<TransferBatch> batch;
-  };
-  static constexpr int slot_count = 2;
-
-  /// What chunk `chunk` holds of `rank`'s part; empty when that part is shorter.
-  Extent piece(int rank, std::int64_t chunk) const {
-    return piece_of(plan_.parts[rank], chunk, piece_bytes_);
-  }
-  int tag(int slot, Stage stage) const;
-  void start_chunk(int slot);
-  void reduce_chunk(Slot& slot) const;
-  void gather_chunk(int slot);
-  bool advance_slot(int slot);
-
-  Transport& transport_;
-  int tag_;
-  Plan plan_;
-  std::int64_t piece_bytes_ = 0;
-  std::int64_t chunks_ = 0;
-  Slot slots_[slot_count];
-};
+CollectiveTask chunked_reduction(Transport& transport, int tag, ReductionPlan plan);
 
 /// Along a binomial tree from the root, chunk by chunk.
 CollectiveTask tree_broadcast(Transport& transport, int tag, void* data, std::int64_t bytes,

@@ -58,8 +58,7 @@ std::string text_of(const OperationCall& call) {
                      call.bytes());
 }
 
-ChunkedReduction::Plan scatter_plan(const OperationCall& call, std::span<const Extent> parts,
-                                    Order order) {
+ReductionPlan scatter_plan(const OperationCall& call, std::span<const Extent> parts, Order order) {
   return {.send = at(call.send.data(), 0),
           .parts = {parts.begin(), parts.end()},
           .result = at(call.recv.data(), 0),
@@ -170,7 +169,7 @@ CollectiveTask MessageCommunicator::task_of_messages(const OperationCall& call,
     case Operation::all_gather:
       return gather_task(call, recvs, tag);
     case Operation::reduce_scatter:
-      return make_task<ChunkedReduction>(*transport_, tag, scatter_plan(call, sends, order()));
+      return chunked_reduction(*transport_, tag, scatter_plan(call, sends, order()));
     case Operation::broadcast:
       return tree_broadcast(*transport_, tag, call.recv.data(), call.bytes(), call.peer);
     case Operation::all_to_all:
@@ -223,9 +222,8 @@ CollectiveTask MessageCommunicator::reduction_task(TensorView data, ReduceOp op,
   auto parts = even_extents(data, size());
   std::byte* const bytes = at(data.data(), 0);
   std::byte* const result = bytes + parts[rank()].begin;
-  return make_task<ChunkedReduction>(
-      *transport_, tag,
-      ChunkedReduction::Plan{bytes, std::move(parts), result, bytes, data.dtype(), op});
+  return chunked_reduction(*transport_, tag,
+                           {bytes, std::move(parts), result, bytes, data.dtype(), op});
 }
 
 CollectiveTask MessageCommunicator::gather_task(const OperationCall& call,

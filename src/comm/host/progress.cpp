@@ -9,31 +9,21 @@
 
 namespace fourfold::comm {
 
-ScratchPool::Lease& ScratchPool::Lease::operator=(Lease&& other) noexcept {
-  std::swap(pool_, other.pool_);
-  std::swap(buffer_, other.buffer_);
-  return *this;
-}
-
-ScratchPool::Lease::~Lease() {
-  if (pool_ != nullptr && buffer_.data() != nullptr) {
-    pool_->free_.push_back(std::move(buffer_));
-  }
-}
-
-ScratchPool::Lease ScratchPool::take(std::size_t bytes) {
+std::shared_ptr<std::byte> Progress::take_scratch(std::size_t bytes) {
   // Powers of two, so that a block fits again soon.
   const std::size_t rounded = std::bit_ceil(std::max<std::size_t>(bytes, 256));
-  const auto found = std::find_if(free_.begin(), free_.end(), [rounded](const auto& buffer) {
-    return buffer.bytes() == rounded;
-  });
-  if (found == free_.end()) {
-    return {*this, device::Buffer(rounded, device::MemoryKind::host)};
+  device::Buffer block;
+  if (auto found = free_scratch_.extract(rounded)) {
+    block = std::move(found.mapped());
+  } else {
+    block = device::Buffer(rounded, device::MemoryKind::host);
   }
-  std::swap(*found, free_.back());
-  Lease lease(*this, std::move(free_.back()));
-  free_.pop_back();
-  return lease;
+  const auto owner = std::shared_ptr<device::Buffer>(
+      new device::Buffer(std::move(block)), [this](device::Buffer* back) {
+        const std::unique_ptr<device::Buffer> owned(back);
+        free_scratch_.emplace(back->bytes(), std::move(*back));
+      });
+  return {owner, static_cast<std::byte*>(owner->data())};
 }
 
 /// An operation that is not finished and the Work that somebody holds for it.

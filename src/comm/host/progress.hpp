@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -31,31 +32,6 @@ CollectiveTask make_task(Arguments&&... arguments) {
   };
 }
 
-/// Memory for pieces that wait to be reduced. Blocks are kept and used again, so a training step
-/// allocates none after its first time.
-class ScratchPool {
- public:
-  class Lease {
-   public:
-    Lease() = default;
-    Lease(ScratchPool& pool, device::Buffer buffer) : pool_(&pool), buffer_(std::move(buffer)) {}
-    Lease(Lease&& other) noexcept = default;
-    Lease& operator=(Lease&& other) noexcept;
-    ~Lease();
-    std::byte* data() const noexcept { return static_cast<std::byte*>(buffer_.data()); }
-
-   private:
-    ScratchPool* pool_ = nullptr;
-    device::Buffer buffer_;
-  };
-
-  /// At least `bytes`, contents undefined.
-  Lease take(std::size_t bytes);
-
- private:
-  std::vector<device::Buffer> free_;
-};
-
 /// All operations in flight of one rank, over all its communicators. One thread.
 class Progress {
  public:
@@ -68,7 +44,10 @@ class Progress {
   Work launch(CollectiveTask task, std::string what, std::uint64_t number);
   /// Advances every operation in flight until `task` is finished.
   void run(const CollectiveTask& task, const std::string& what);
-  ScratchPool& scratch() noexcept { return scratch_; }
+  /// Memory for pieces that wait to be reduced: at least `bytes`, contents undefined. Blocks come
+  /// back when nobody holds them any more, before this ends, and are used again: a training step
+  /// allocates none after its first time.
+  std::shared_ptr<std::byte> take_scratch(std::size_t bytes);
   FlightRecorder& recorder() noexcept { return recorder_; }
 
  protected:
@@ -84,7 +63,7 @@ class Progress {
 
   std::vector<Pending*> pending_;
   std::exception_ptr failure_;  ///< of the first operation that failed; ends all later ones
-  ScratchPool scratch_;
+  std::multimap<std::size_t, device::Buffer> free_scratch_;  ///< by bytes
   FlightRecorder recorder_;
 };
 

@@ -61,9 +61,9 @@ RingTreeReduction::RingTreeReduction(Transport& transport, int tag, Route route,
   for (Slot& each : slots_) {
     each.up = transport.batch();
     each.down = transport.batch();
-    each.partial = transport.progress().scratch().take(partial_bytes);
+    each.partial = transport.progress().take_scratch(partial_bytes);
     for (std::size_t source = 0; source < route_.sources.size(); ++source) {
-      each.incoming.push_back(transport.progress().scratch().take(partial_bytes));
+      each.incoming.push_back(transport.progress().take_scratch(partial_bytes));
     }
   }
 }
@@ -83,7 +83,7 @@ bool RingTreeReduction::receive_partials() {
   Slot& chunk = slot(expected_);
   const std::size_t bytes = elements_of(expected_) * size_in_bytes(accumulator_of(data_.dtype()));
   for (std::size_t i = 0; i < route_.sources.size(); ++i) {
-    chunk.up->recv(chunk.incoming[i].data(), bytes, route_.sources[i], tag_);
+    chunk.up->recv(chunk.incoming[i].get(), bytes, route_.sources[i], tag_);
   }
   ++expected_;
   return true;
@@ -95,11 +95,11 @@ bool RingTreeReduction::add_up() {
   }
   Slot& chunk = slot(added_);
   const std::int64_t elements = elements_of(added_);
-  std::byte* const partial = chunk.partial.data();
+  std::byte* const partial = chunk.partial.get();
   begin_partial(data_.dtype(), data_of(added_), partial, elements);
-  for (const ScratchPool::Lease& incoming : chunk.incoming) {
-    const std::byte* const left = route_.own_last ? incoming.data() : partial;
-    const std::byte* const right = route_.own_last ? partial : incoming.data();
+  for (const std::shared_ptr<std::byte>& incoming : chunk.incoming) {
+    const std::byte* const left = route_.own_last ? incoming.get() : partial;
+    const std::byte* const right = route_.own_last ? partial : incoming.get();
     join_partials(data_.dtype(), op_, left, right, partial, elements);
   }
   if (route_.target < 0) {

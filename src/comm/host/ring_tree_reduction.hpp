@@ -37,8 +37,8 @@ class RingTreeReduction {
  private:
   /// A chunk on its way has a slot for all of it.
   struct Slot {
-    std::vector<ScratchPool::Lease> incoming;  ///< of each source
-    ScratchPool::Lease partial;
+    std::vector<std::shared_ptr<std::byte>> incoming;  ///< of each source
+    std::shared_ptr<std::byte> partial;
     std::unique_ptr<TransferBatch> up;    ///< partial sums to here, then from here
     std::unique_ptr<TransferBatch> down;  ///< the result to here, then from here
   };

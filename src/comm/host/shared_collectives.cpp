@@ -15,10 +15,10 @@ constexpr std::int64_t whole_bytes = 32 * 1024;
 /// All ranks' data cut into parts, and each area into a place for a piece of every part.
 struct SharedReduction {
   SharedWindow* window = nullptr;
-  ChunkedReduction::Plan plan;
+  ReductionPlan plan;
   std::int64_t piece_bytes = 0;
 
-  SharedReduction(SharedWindow& its_window, ChunkedReduction::Plan its_plan)
+  SharedReduction(SharedWindow& its_window, ReductionPlan its_plan)
       : window(&its_window), plan(std::move(its_plan)) {
     constexpr std::int64_t line_bytes = 64;  // a multiple of every element's
     const std::int64_t area_bytes = SharedWindow::area_bytes(its_window.ranks());
@@ -123,8 +123,7 @@ CollectiveTask shared_all_reduce(SharedWindow& window, std::uint64_t turn, Tenso
        .finish = [exchange](std::int64_t step) { exchange.take_results(step); }});
 }
 
-CollectiveTask shared_reduce_scatter(SharedWindow& window, std::uint64_t turn,
-                                     ChunkedReduction::Plan plan) {
+CollectiveTask shared_reduce_scatter(SharedWindow& window, std::uint64_t turn, ReductionPlan plan) {
   const SharedReduction exchange(window, std::move(plan));
   return in_turn(window, turn,
                  {.steps = exchange.steps(),

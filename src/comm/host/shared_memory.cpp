@@ -22,70 +22,54 @@ namespace {
 /// The token's page stands in front of what users see.
 constexpr std::size_t head_bytes = 4096;
 
-class ProcessMemory : public SharedMemory {
- public:
-  ProcessMemory(FileDescriptor file, void* mapped, std::size_t bytes)
-      : file_(std::move(file)), mapped_(static_cast<std::byte*>(mapped)), bytes_(bytes) {}
-  ~ProcessMemory() override {
-    if (::munmap(mapped_, bytes_) != 0) {
-      log::local(log::Level::warning, "shared memory could not be unmapped");
-    }
-  }
-  ProcessMemory(const ProcessMemory&) = delete;
-  ProcessMemory& operator=(const ProcessMemory&) = delete;
-
-  std::byte* data() const noexcept override { return mapped_ + head_bytes; }
-  std::byte* head() const noexcept { return mapped_; }
-  void wake_others() override {}  // they look again and again
-  void close_offer() override { file_.reset(); }
-  int fd() const noexcept { return file_.get(); }
-
- private:
-  FileDescriptor file_;
-  std::byte* mapped_;
-  std::size_t bytes_;
-};
-
-std::unique_ptr<ProcessMemory> map(FileDescriptor file, std::size_t bytes) {
+/// @param bytes  with the head. @return what follows the head; nullptr where it cannot be mapped
+std::shared_ptr<std::byte> map(const FileDescriptor& file, std::size_t bytes) {
   void* const mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
-  return mapped == MAP_FAILED ? nullptr
-                              : std::make_unique<ProcessMemory>(std::move(file), mapped, bytes);
+  if (mapped == MAP_FAILED) {
+    return nullptr;
+  }
+  return {static_cast<std::byte*>(mapped) + head_bytes, [bytes](std::byte* data) {
+            if (::munmap(data - head_bytes, bytes) != 0) {
+              log::local(log::Level::warning, "shared memory could not be unmapped");
+            }
+          }};
 }
 
 }  // namespace
 
-std::unique_ptr<SharedMemory> make_process_memory(std::size_t bytes, MemoryOffer& offer) {
+std::optional<SharedMemory> make_process_memory(std::size_t bytes, MemoryOffer& offer) {
   const std::size_t all_bytes = head_bytes + bytes;
   FileDescriptor file(::memfd_create("fourfold", MFD_CLOEXEC));
   if (!file || ::ftruncate(file.get(), all_bytes) != 0 ||
       ::getrandom(&offer.token, sizeof(offer.token), 0) != ::ssize_t{sizeof(offer.token)}) {
-    return nullptr;
+    return std::nullopt;
   }
-  auto memory = map(std::move(file), all_bytes);
-  if (memory) {
-    std::memcpy(memory->head(), &offer.token, sizeof(offer.token));
-    offer.owner = ::getpid();
-    offer.handle = memory->fd();
+  SharedMemory memory{.data = map(file, all_bytes)};
+  if (!memory.data) {
+    return std::nullopt;
   }
+  std::memcpy(memory.data.get() - head_bytes, &offer.token, sizeof(offer.token));
+  offer.owner = ::getpid();
+  offer.handle = file.get();
+  memory.offered = std::make_shared<FileDescriptor>(std::move(file));
   return memory;
 }
 
-std::unique_ptr<SharedMemory> find_process_memory(std::size_t bytes, const MemoryOffer& offer) {
+std::optional<SharedMemory> find_process_memory(std::size_t bytes, const MemoryOffer& offer) {
   const std::size_t all_bytes = head_bytes + bytes;
   const std::string path = fmt::format("/proc/{}/fd/{}", offer.owner, offer.handle);
   FileDescriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   struct stat facts {};
   if (!file || ::fstat(file.get(), &facts) != 0 || !S_ISREG(facts.st_mode) ||
       !std::cmp_equal(facts.st_size, all_bytes)) {
-    return nullptr;
+    return std::nullopt;
   }
-  auto memory = map(std::move(file), all_bytes);
+  SharedMemory memory{.data = map(file, all_bytes)};
   std::uint64_t token = 0;
-  if (memory) {
-    std::memcpy(&token, memory->head(), sizeof(token));
-    memory->close_offer();
+  if (memory.data) {
+    std::memcpy(&token, memory.data.get() - head_bytes, sizeof(token));
   }
-  return token == offer.token ? std::move(memory) : nullptr;
+  return token == offer.token ? std::optional(std::move(memory)) : std::nullopt;
 }
 
 }  // namespace fourfold::comm

@@ -6,20 +6,20 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 
 namespace fourfold::comm {
 
 /// A block that all ranks of a group see, zero at first and aligned to pages. It is gone when the
 /// last of them lets go of it, also by dying: it has no name that could be left behind.
-class SharedMemory {
- public:
-  virtual ~SharedMemory() = default;
-  virtual std::byte* data() const noexcept = 0;
+struct SharedMemory {
+  std::shared_ptr<std::byte> data;
   /// After others may have to see what was written: wakes those that sleep until something changes.
-  virtual void wake_others() = 0;
-  /// Nobody else will ask for it any more.
-  virtual void close_offer() {}
+  std::function<void()> wake_others = [] {};
+  /// What the others find it by: to let go of when nobody else will ask.
+  std::shared_ptr<void> offered = nullptr;
 };
 
 /// What the rank that made a block tells the others, so that they find it. Plain bytes.
@@ -31,7 +31,7 @@ struct MemoryOffer {
 
 /// Between processes: an anonymous file (memfd_create), which the others open through /proc. These
 /// return nothing where the system does not allow it.
-std::unique_ptr<SharedMemory> make_process_memory(std::size_t bytes, MemoryOffer& offer);
-std::unique_ptr<SharedMemory> find_process_memory(std::size_t bytes, const MemoryOffer& offer);
+std::optional<SharedMemory> make_process_memory(std::size_t bytes, MemoryOffer& offer);
+std::optional<SharedMemory> find_process_memory(std::size_t bytes, const MemoryOffer& offer);
 
 }  // namespace fourfold::comm

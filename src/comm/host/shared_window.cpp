@@ -34,7 +34,7 @@ std::size_t SharedWindow::memory_bytes(std::size_t ranks) noexcept {
   return counters_bytes(ranks) + slots * ranks * area_bytes(ranks);
 }
 
-SharedWindow::SharedWindow(std::unique_ptr<SharedMemory> memory, int rank, int ranks)
+SharedWindow::SharedWindow(SharedMemory memory, int rank, int ranks)
     : memory_(std::move(memory)), rank_(rank), ranks_(ranks), area_bytes_(area_bytes(ranks)) {
   FOURFOLD_EXPECT(rank >= 0 && rank < ranks);
 }
@@ -42,13 +42,13 @@ SharedWindow::SharedWindow(std::unique_ptr<SharedMemory> memory, int rank, int r
 /// Zero bytes are a counter at zero, so none has to be made.
 SharedWindow::Counter& SharedWindow::counter(Stage stage, int rank) const noexcept {
   const std::size_t index = rank * stage_count + static_cast<int>(stage);
-  std::byte* const place = memory_->data() + index * counter_bytes;
+  std::byte* const place = memory_.data.get() + index * counter_bytes;
   return *std::launder(reinterpret_cast<Counter*>(place));
 }
 
 std::byte* SharedWindow::area(int rank, std::int64_t step) const noexcept {
   const std::size_t index = (first_step_ + step) % slots * ranks_ + rank;
-  return memory_->data() + counters_bytes(ranks_) + index * area_bytes_;
+  return memory_.data.get() + counters_bytes(ranks_) + index * area_bytes_;
 }
 
 bool SharedWindow::all_have(Stage stage, std::int64_t step) const noexcept {
@@ -82,7 +82,7 @@ std::unique_ptr<SharedWindow> open_window(Transport& transport, Communicator& me
   }
   const std::size_t bytes = SharedWindow::memory_bytes(ranks);
   MemoryOffer offer;
-  std::unique_ptr<SharedMemory> memory;
+  std::optional<SharedMemory> memory;
   if (transport.rank() == 0) {
     memory = transport.make_memory(bytes, offer);
   }
@@ -90,12 +90,12 @@ std::unique_ptr<SharedWindow> open_window(Transport& transport, Communicator& me
   if (transport.rank() != 0) {
     memory = transport.find_memory(bytes, offer);
   }
-  const std::int64_t found = memory != nullptr;
+  const std::int64_t found = memory.has_value();
   if (all_reduce_scalar(messages, found, ReduceOp::min) == 0) {
     return nullptr;
   }
-  memory->close_offer();
-  return std::make_unique<SharedWindow>(std::move(memory), transport.rank(), ranks);
+  memory->offered.reset();
+  return std::make_unique<SharedWindow>(std::move(*memory), transport.rank(), ranks);
 }
 
 CollectiveTask in_turn(SharedWindow& window, std::uint64_t turn, SharedSteps plan) {

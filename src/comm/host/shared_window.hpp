@@ -29,7 +29,7 @@ class SharedWindow {
   static std::size_t memory_bytes(std::size_t ranks) noexcept;
 
   /// @pre `memory` has memory_bytes(ranks) bytes, zero at first, the same on all ranks
-  SharedWindow(std::unique_ptr<SharedMemory> memory, int rank, int ranks);
+  SharedWindow(SharedMemory memory, int rank, int ranks);
 
   int rank() const noexcept { return rank_; }
   int ranks() const noexcept { return ranks_; }
@@ -54,14 +54,14 @@ class SharedWindow {
   /// This rank has come that far with this step and all before.
   void tell(Stage stage, std::int64_t step) noexcept;
   /// Wakes the ranks that wait for what was told.
-  void wake_others() { memory_->wake_others(); }
+  void wake_others() { memory_.wake_others(); }
 
  private:
   using Counter = std::atomic<std::int64_t>;
   static_assert(Counter::is_always_lock_free);
   Counter& counter(Stage stage, int rank) const noexcept;
 
-  std::unique_ptr<SharedMemory> memory_;
+  SharedMemory memory_;
   int rank_;
   int ranks_;
   std::size_t area_bytes_;
@@ -93,8 +93,7 @@ CollectiveTask shared_all_reduce(SharedWindow& window, std::uint64_t turn, Tenso
                                  ReduceOp op);
 
 /// `plan.result` gets this rank's part; plan.gather is not looked at.
-CollectiveTask shared_reduce_scatter(SharedWindow& window, std::uint64_t turn,
-                                     ChunkedReduction::Plan plan);
+CollectiveTask shared_reduce_scatter(SharedWindow& window, std::uint64_t turn, ReductionPlan plan);
 
 /// Every rank's part goes to its place in everyone's `recv`; `own` may be at its place already.
 CollectiveTask shared_gather(SharedWindow& window, std::uint64_t turn, const void* own, void* recv,

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -48,9 +49,8 @@ class Transport {
   virtual std::int64_t memory_domain() const = 0;
   /// Memory for the group: made by rank 0, found by the others by its offer. Nothing where that
   /// cannot be had.
-  virtual std::unique_ptr<SharedMemory> make_memory(std::size_t bytes, MemoryOffer& offer) = 0;
-  virtual std::unique_ptr<SharedMemory> find_memory(std::size_t bytes,
-                                                    const MemoryOffer& offer) = 0;
+  virtual std::optional<SharedMemory> make_memory(std::size_t bytes, MemoryOffer& offer) = 0;
+  virtual std::optional<SharedMemory> find_memory(std::size_t bytes, const MemoryOffer& offer) = 0;
   /// Whether collectives through it are quicker than messages.
   virtual bool prefers_shared_memory() const noexcept = 0;
 };

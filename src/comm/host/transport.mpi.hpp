@@ -59,10 +59,10 @@ class MpiTransport : public Transport {
   std::unique_ptr<Transport> subgroup(std::span<const int> members,
                                       const std::string& name) override;
   std::int64_t memory_domain() const override;
-  std::unique_ptr<SharedMemory> make_memory(std::size_t bytes, MemoryOffer& offer) override {
+  std::optional<SharedMemory> make_memory(std::size_t bytes, MemoryOffer& offer) override {
     return make_process_memory(bytes, offer);
   }
-  std::unique_ptr<SharedMemory> find_memory(std::size_t bytes, const MemoryOffer& offer) override {
+  std::optional<SharedMemory> find_memory(std::size_t bytes, const MemoryOffer& offer) override {
     return find_process_memory(bytes, offer);
   }
   bool prefers_shared_memory() const noexcept override { return true; }

@@ -18,19 +18,17 @@ namespace {
 
 class ThreadBatch : public TransferBatch {
  public:
-  ThreadBatch(std::shared_ptr<ThreadChannel> channel, int rank, Notifier& notifier)
-      : channel_(std::move(channel)), rank_(rank) {
-    countdown_.notifier = &notifier;
-  }
+  ThreadBatch(std::shared_ptr<ThreadChannel> channel, int rank, Rings& rings)
+      : channel_(std::move(channel)), rank_(rank), rings_(rings) {}
 
   ~ThreadBatch() override {
     for (const Transfer& transfer : posted_) {
       if (transfer.mailbox->withdraw(transfer)) {
-        --countdown_.left;
+        --left_;
       }
     }
     // What is left is being copied by others: a matter of microseconds.
-    while (countdown_.left.load(std::memory_order_acquire) > 0) {
+    while (left_.load(std::memory_order_acquire) > 0) {
       std::this_thread::yield();
     }
   }
@@ -45,7 +43,7 @@ class ThreadBatch : public TransferBatch {
   }
 
   bool done() override {
-    if (countdown_.left.load(std::memory_order_acquire) > 0) {
+    if (left_.load(std::memory_order_acquire) > 0) {
       return false;
     }
     posted_.clear();
@@ -54,44 +52,34 @@ class ThreadBatch : public TransferBatch {
 
  private:
   void post(const Transfer& message, Mailbox& mailbox) {
-    ++countdown_.left;
+    ++left_;
     Transfer& posted = posted_.emplace_back(message);
-    posted.countdown = &countdown_;
+    posted.left = &left_;
+    posted.rings = &rings_;
     posted.mailbox = &mailbox;
     mailbox.post(posted);
   }
 
   std::shared_ptr<ThreadChannel> channel_;
   int rank_;
-  Countdown countdown_;
+  Rings& rings_;
+  std::atomic<int> left_ = 0;
   std::deque<Transfer> posted_;  // stable addresses
 };
 
+/// After this the transfer may be gone: whoever waits for the last of a batch destroys it.
+void finish(const Transfer& transfer) {
+  Rings& rings = *transfer.rings;
+  if (transfer.left->fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    ring(rings);
+  }
+}
+
 }  // namespace
 
-void Notifier::ring() {
-  {
-    const std::scoped_lock lock(mutex_);
-    ++rings_;
-  }
-  rung_.notify_one();
-}
-
-std::uint64_t Notifier::rings() const {
-  const std::scoped_lock lock(mutex_);
-  return rings_;
-}
-
-void Notifier::wait(std::uint64_t seen) {
-  std::unique_lock lock(mutex_);
-  rung_.wait(lock, [this, seen] { return rings_ != seen; });
-}
-
-void Countdown::finish_one() {
-  Notifier* const ring_at_last = notifier;
-  if (left.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-    ring_at_last->ring();
-  }
+void ring(Rings& rings) {
+  ++rings;
+  rings.notify_one();
 }
 
 void Mailbox::post(Transfer& transfer) {
@@ -116,8 +104,8 @@ void Mailbox::post(Transfer& transfer) {
   if (sent == expected && sent > 0) {
     std::memcpy(recv.target, send.source, sent);
   }
-  partner->countdown->finish_one();
-  transfer.countdown->finish_one();
+  finish(*partner);
+  finish(transfer);
   if (sent != expected) {
     throw Error(ExitCode::internal,
                 format_message("rank {} sent {} bytes where {} were expected (a bug of fourfold)",
@@ -140,7 +128,7 @@ bool Mailbox::withdraw(const Transfer& transfer) {
 
 void ThreadProgress::pause(std::uint64_t seen, const std::string& what) {
   world_.check(what);
-  notifier_.wait(seen);
+  rings_.wait(static_cast<std::uint32_t>(seen));
 }
 
 ThreadWorld::ThreadWorld(int ranks) {
@@ -168,8 +156,14 @@ void ThreadWorld::fail(int rank, const std::string& reason) {
     }
     failed_ = true;
   }
+  wake_all_but(nullptr);
+}
+
+void ThreadWorld::wake_all_but(const ThreadProgress* one) {
   for (const auto& progress : progress_) {
-    progress->notifier().ring();
+    if (progress.get() != one) {
+      ring(progress->rings());
+    }
   }
 }
 
@@ -180,53 +174,24 @@ void ThreadWorld::check(const std::string& what) const {
   }
 }
 
-namespace {
-
-class ThreadMemory : public SharedMemory {
- public:
-  ThreadMemory(std::shared_ptr<ThreadBlock> block, Notifier& own)
-      : block_(std::move(block)), own_(own) {
-    const std::scoped_lock lock(block_->mutex);
-    block_->bells.push_back(&own);
-  }
-  std::byte* data() const noexcept override {
-    return static_cast<std::byte*>(block_->memory.data());
-  }
-  /// All have joined by then, so the list is at rest.
-  void wake_others() override {
-    for (Notifier* notifier : block_->bells) {
-      if (notifier != &own_) {
-        notifier->ring();
-      }
-    }
-  }
-  void close_offer() override { offered_.reset(); }
-  /// What the offer points to.
-  std::shared_ptr<ThreadBlock>* offered() {
-    offered_ = std::make_unique<std::shared_ptr<ThreadBlock>>(block_);
-    return offered_.get();
-  }
-
- private:
-  std::shared_ptr<ThreadBlock> block_;
-  Notifier& own_;
-  std::unique_ptr<std::shared_ptr<ThreadBlock>> offered_;
-};
-
-}  // namespace
-
-std::unique_ptr<SharedMemory> ThreadTransport::make_memory(std::size_t bytes, MemoryOffer& offer) {
-  auto memory =
-      std::make_unique<ThreadMemory>(std::make_shared<ThreadBlock>(bytes), progress_.notifier());
-  offer.owner = reinterpret_cast<std::uintptr_t>(memory->offered());
+std::optional<SharedMemory> ThreadTransport::make_memory(std::size_t bytes, MemoryOffer& offer) {
+  const auto block = std::make_shared<device::Buffer>(bytes, device::MemoryKind::host);
+  SharedMemory memory{
+      .data = {block, static_cast<std::byte*>(block->data())},
+      .wake_others = [this_rank = &progress_, world = &world_] { world->wake_all_but(this_rank); }};
+  const auto offered = std::make_shared<std::shared_ptr<std::byte>>(memory.data);
+  offer.owner = reinterpret_cast<std::uintptr_t>(offered.get());
+  memory.offered = offered;
   return memory;
 }
 
-std::unique_ptr<SharedMemory> ThreadTransport::find_memory(std::size_t /*bytes*/,
-                                                           const MemoryOffer& offer) {
-  const auto* offered = reinterpret_cast<const std::shared_ptr<ThreadBlock>*>(
-      static_cast<std::uintptr_t>(offer.owner));
-  return std::make_unique<ThreadMemory>(*offered, progress_.notifier());
+std::optional<SharedMemory> ThreadTransport::find_memory(std::size_t /*bytes*/,
+                                                         const MemoryOffer& offer) {
+  const auto* offered =
+      reinterpret_cast<const std::shared_ptr<std::byte>*>(static_cast<std::uintptr_t>(offer.owner));
+  return SharedMemory{.data = *offered, .wake_others = [this_rank = &progress_, world = &world_] {
+                        world->wake_all_but(this_rank);
+                      }};
 }
 
 ThreadTransport::ThreadTransport(ThreadWorld& world, ThreadProgress& progress,
@@ -234,7 +199,7 @@ ThreadTransport::ThreadTransport(ThreadWorld& world, ThreadProgress& progress,
     : world_(world), progress_(progress), channel_(std::move(channel)), rank_(rank) {}
 
 std::unique_ptr<TransferBatch> ThreadTransport::batch() {
-  return std::make_unique<ThreadBatch>(channel_, rank_, progress_.notifier());
+  return std::make_unique<ThreadBatch>(channel_, rank_, progress_.rings());
 }
 
 std::unique_ptr<Transport> ThreadTransport::subgroup(std::span<const int> members,

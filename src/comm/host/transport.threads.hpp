@@ -5,7 +5,6 @@
 #include "transport.hpp"
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -18,28 +17,9 @@
 
 namespace fourfold::comm {
 
-/// Wakes one rank's thread when a transfer of it may have ended.
-class Notifier {
- public:
-  void ring();
-  std::uint64_t rings() const;
-  /// Until rings() differs from `seen`.
-  void wait(std::uint64_t seen);
-
- private:
-  mutable std::mutex mutex_;
-  std::condition_variable rung_;
-  std::uint64_t rings_ = 0;
-};
-
-/// The transfers of one batch that have not ended.
-struct Countdown {
-  std::atomic<int> left = 0;
-  Notifier* notifier = nullptr;  ///< of the rank that posted them; rung by the last
-
-  /// After this the countdown may be gone: whoever waits for zero destroys it.
-  void finish_one();
-};
+/// Counts what may have ended of one rank's transfers, so that its thread can wait for the next.
+using Rings = std::atomic<std::uint32_t>;
+void ring(Rings& rings);
 
 class Mailbox;
 
@@ -51,8 +31,9 @@ struct Transfer {
   std::size_t bytes = 0;
   int sender = 0;  ///< rank within the group
   int tag = 0;
-  Countdown* countdown = nullptr;
-  Mailbox* mailbox = nullptr;  ///< it was posted in
+  std::atomic<int>* left = nullptr;  ///< of the transfers that were posted together: not ended
+  Rings* rings = nullptr;            ///< of the rank that posted them; rung by the last
+  Mailbox* mailbox = nullptr;        ///< it was posted in
 };
 
 /// Messages on their way to one rank of one group.
@@ -62,7 +43,7 @@ class Mailbox {
   /// second copies.
   void post(Transfer& transfer);
   /// Takes back a transfer whose owner gives up. Returns whether it was still waiting; else a
-  /// partner has it, and the countdown tells when it is done.
+  /// partner has it, and `left` tells when it is done.
   bool withdraw(const Transfer& transfer);
 
  private:
@@ -79,15 +60,15 @@ class ThreadWorld;
 class ThreadProgress : public Progress {
  public:
   explicit ThreadProgress(ThreadWorld& world) : world_(world) {}
-  Notifier& notifier() noexcept { return notifier_; }
+  Rings& rings() noexcept { return rings_; }
 
  protected:
-  std::uint64_t changes() override { return notifier_.rings(); }
+  std::uint64_t changes() override { return rings_; }
   void pause(std::uint64_t seen, const std::string& what) override;
 
  private:
   ThreadWorld& world_;
-  Notifier notifier_;
+  Rings rings_ = 0;
 };
 
 /// Of one group, by rank.
@@ -103,6 +84,8 @@ class ThreadWorld {
   /// is `leader`: the first to ask makes it.
   std::shared_ptr<ThreadChannel> channel(const ThreadChannel* parent, std::int64_t serial,
                                          int leader, std::size_t ranks);
+  /// Something may have changed for all but one of the ranks.
+  void wake_all_but(const ThreadProgress* one);
   /// Ends all waiting: `rank` will not take part any more.
   void fail(int rank, const std::string& reason);
   /// @throws SystemError naming `what` when a rank has failed
@@ -115,14 +98,6 @@ class ThreadWorld {
       channels_;
   std::atomic<bool> failed_ = false;
   std::string failure_;
-};
-
-/// Memory that the ranks of a group share, and how they are woken.
-struct ThreadBlock {
-  explicit ThreadBlock(std::size_t bytes) : memory(bytes, device::MemoryKind::host) {}
-  device::Buffer memory;
-  std::mutex mutex;  ///< of the bells, while ranks join
-  std::vector<Notifier*> bells;
 };
 
 class ThreadTransport : public Transport {
@@ -138,8 +113,8 @@ class ThreadTransport : public Transport {
   std::unique_ptr<Transport> subgroup(std::span<const int> members,
                                       const std::string& name) override;
   std::int64_t memory_domain() const override { return 0; }
-  std::unique_ptr<SharedMemory> make_memory(std::size_t bytes, MemoryOffer& offer) override;
-  std::unique_ptr<SharedMemory> find_memory(std::size_t bytes, const MemoryOffer& offer) override;
+  std::optional<SharedMemory> make_memory(std::size_t bytes, MemoryOffer& offer) override;
+  std::optional<SharedMemory> find_memory(std::size_t bytes, const MemoryOffer& offer) override;
   /// Messages are copied straight from buffer to buffer.
   bool prefers_shared_memory() const noexcept override { return false; }
 

@@ -24,28 +24,28 @@ TEST_CASE("two processes see the same memory, zero at first", "[shared_memory]")
   MemoryOffer offer;
   const auto memory = make_process_memory(bytes, offer);
   REQUIRE(memory);
-  CHECK(std::all_of(memory->data(), memory->data() + bytes,
+  CHECK(std::all_of(memory->data.get(), memory->data.get() + bytes,
                     [](std::byte each) { return each == std::byte{0}; }));
-  std::memcpy(memory->data() + bytes - 6, "from a", 6);
+  std::memcpy(memory->data.get() + bytes - 6, "from a", 6);
   const pid_t child = ::fork();
   if (child == 0) {
     // Found as a stranger finds it, not inherited.
     const auto found = find_process_memory(bytes, offer);
-    const bool right = found && std::memcmp(found->data() + bytes - 6, "from a", 6) == 0;
+    const bool right = found && std::memcmp(found->data.get() + bytes - 6, "from a", 6) == 0;
     if (right) {
-      std::memcpy(found->data(), "from b", 6);
+      std::memcpy(found->data.get(), "from b", 6);
     }
     ::_exit(right ? 0 : 1);
   }
   int status = -1;
   REQUIRE(::waitpid(child, &status, 0) == child);
   CHECK(status == 0);
-  CHECK(std::memcmp(memory->data(), "from b", 6) == 0);
+  CHECK(std::memcmp(memory->data.get(), "from b", 6) == 0);
 }
 
 TEST_CASE("an offer that is not the block's finds nothing", "[shared_memory]") {
   MemoryOffer offer;
-  const auto memory = make_process_memory(bytes, offer);
+  auto memory = make_process_memory(bytes, offer);
   REQUIRE(memory);
   CHECK(find_process_memory(bytes, offer));
   CHECK_FALSE(find_process_memory(bytes + 1, offer));
@@ -58,7 +58,7 @@ TEST_CASE("an offer that is not the block's finds nothing", "[shared_memory]") {
   wrong = offer;
   wrong.owner = -1;
   CHECK_FALSE(find_process_memory(bytes, wrong));
-  memory->close_offer();
+  memory->offered.reset();
   CHECK_FALSE(find_process_memory(bytes, offer));
 }
 
@@ -79,13 +79,13 @@ class Partial : public Transport {
   std::int64_t memory_domain() const override {
     return lack_ == Lack::domain && world_.rank() == 2 ? -5 : 5;
   }
-  std::unique_ptr<SharedMemory> make_memory(std::size_t size_bytes, MemoryOffer& offer) override {
-    return lack_ == Lack::maker ? nullptr : make_process_memory(size_bytes, offer);
+  std::optional<SharedMemory> make_memory(std::size_t size_bytes, MemoryOffer& offer) override {
+    return lack_ == Lack::maker ? std::nullopt : make_process_memory(size_bytes, offer);
   }
-  std::unique_ptr<SharedMemory> find_memory(std::size_t size_bytes,
-                                            const MemoryOffer& offer) override {
+  std::optional<SharedMemory> find_memory(std::size_t size_bytes,
+                                          const MemoryOffer& offer) override {
     asked = true;
-    return lack_ == Lack::finder && world_.rank() == 1 ? nullptr
+    return lack_ == Lack::finder && world_.rank() == 1 ? std::nullopt
                                                        : find_process_memory(size_bytes, offer);
   }
   bool prefers_shared_memory() const noexcept override { return true; }
