@@ -8,49 +8,43 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 namespace fourfold::comm {
 
-// What watches tell each other: lines of JSON, each an object with a "type". A line comes from the
-// network, and is believed only as far as it has the shape that it should have.
+// What watches tell each other: lines of JSON. A line comes from the network, and is believed only
+// as far as it has the shape that it should have.
 
-/// The first line of a connection, after its opening (stranger.hpp).
-struct Hello {
+/// What a rank tells its servers of itself, after a connection's opening (stranger.hpp) and then
+/// whenever there is something to tell.
+struct RankMessage {
   int rank = 0;
-  std::string host;
+  std::string host = {};
   long pid = 0;
-};
-/// A communicator that this rank is the lowest of.
-struct NewGroup {
-  std::uint64_t id = 0;
-  ToldGroup group;
-};
-/// The rank is about to leave, or to end all ranks by itself.
-struct Bye {
-  bool ends_all = false;
-};
-/// The server has decided: tell all you know, then wait for End.
-struct Tell {};
-/// The answer: its last calls, oldest first, and where its main thread is.
-struct Told {
-  std::vector<ToldCall> calls;
-  std::vector<std::string> stack;
-};
-/// End now, with this code.
-struct End {
-  int code = 0;
+  std::map<std::uint64_t, ToldGroup> groups = {};  ///< those that it is the lowest rank of, once
+  std::optional<Beat> beat = {};
+  bool leaves = false;                  ///< it is about to leave,
+  bool ends_all = false;                ///< or to end all ranks by itself
+  bool answers = false;                 ///< with what follows, as the server has asked:
+  std::vector<ToldCall> calls = {};     ///< its last calls, oldest first
+  std::vector<std::string> stack = {};  ///< where its main thread is
 };
 
-using Message = std::variant<Hello, NewGroup, Beat, Bye, Tell, Told, End>;
+/// What a server tells the ranks once it has decided: first to answer and to wait for the next,
+/// then to end with this code.
+struct ServerMessage {
+  std::optional<int> end_code = {};
+};
 
 /// With its end of line.
-std::string line_of(const Message& message);
-/// Nothing when the line is no message.
-std::optional<Message> message_of(std::string_view line);
+std::string line_of(const RankMessage& message);
+std::string line_of(const ServerMessage& message);
+/// Nothing when the line is no such message.
+std::optional<RankMessage> rank_message_of(std::string_view line);
+std::optional<ServerMessage> server_message_of(std::string_view line);
 
 /// What a snapshot says, as of now.
 Beat beat_of(const FlightSnapshot& snapshot);

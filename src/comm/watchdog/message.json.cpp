@@ -6,8 +6,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <utility>
 
 namespace fourfold::comm {
@@ -58,25 +60,13 @@ std::optional<ToldCall> if_any(const Json& json) {
   return json.is_null() ? std::nullopt : std::optional(call_of(json));
 }
 
-Json json_of(const Hello& hello) {
-  return {{"type", "hello"}, {"rank", hello.rank}, {"host", hello.host}, {"pid", hello.pid}};
-}
-
-Json json_of(const NewGroup& group) {
-  return {{"type", "group"},
-          {"id", group.id},
-          {"name", group.group.name},
-          {"ranks", group.group.world_ranks}};
-}
-
 Json json_of(const Beat& beat) {
   Json collectives = Json::array();
   for (const auto& [group, calls] : beat.collectives) {
     collectives.push_back({group, calls.calls, calls.digests[0].calls, calls.digests[0].digest,
                            calls.digests[1].calls, calls.digests[1].digest});
   }
-  return {{"type", "beat"},
-          {"collectives", std::move(collectives)},
+  return {{"collectives", std::move(collectives)},
           {"waiting", or_null(beat.waiting)},
           {"last", or_null(beat.last)},
           {"activity", beat.activity},
@@ -85,24 +75,10 @@ Json json_of(const Beat& beat) {
           {"fault_s", beat.fault_s}};
 }
 
-Json json_of(const Bye& bye) {
-  return {{"type", "bye"}, {"ends_all", bye.ends_all}};
-}
-
-Json json_of(const Tell& /*tell*/) {
-  return {{"type", "tell"}};
-}
-
-Json json_of(const Told& told) {
-  Json calls = Json::array();
-  for (const ToldCall& call : told.calls) {
-    calls.push_back(json_of(call));
-  }
-  return {{"type", "told"}, {"calls", std::move(calls)}, {"stack", told.stack}};
-}
-
-Json json_of(const End& end) {
-  return {{"type", "end"}, {"code", end.code}};
+std::vector<ToldCall> calls_from(const Json& json) {
+  std::vector<ToldCall> calls;
+  std::ranges::transform(json, std::back_inserter(calls), call_of);
+  return calls;
 }
 
 Beat beat_from(const Json& json) {
@@ -120,47 +96,27 @@ Beat beat_from(const Json& json) {
   return beat;
 }
 
-Told told_from(const Json& json) {
-  Told told{{}, json.at("stack")};
-  for (const Json& call : json.at("calls")) {
-    told.calls.push_back(call_of(call));
+std::map<std::uint64_t, ToldGroup> groups_from(const Json& json) {
+  std::map<std::uint64_t, ToldGroup> groups;
+  for (const Json& each : json) {
+    ToldGroup& group = groups[count_in(each.at("id"))];
+    group.name = each.at("name");
+    for (const Json& rank : each.at("ranks").get_ref<const Json::array_t&>()) {
+      group.world_ranks.push_back(rank_in(rank));
+    }
   }
-  return told;
+  return groups;
 }
 
-NewGroup group_from(const Json& json) {
-  NewGroup told{count_in(json.at("id")), {json.at("name").get<std::string>(), {}}};
-  for (const Json& rank : json.at("ranks").get_ref<const Json::array_t&>()) {
-    told.group.world_ranks.push_back(rank_in(rank));
+/// @return nothing where `read` finds other JSON than it expects
+template <class Read>
+auto read_line(std::string_view line, const Read& read) {
+  const Json json = json_if_any<Json>(line);
+  try {
+    return std::optional(read(json));
+  } catch (const Json::exception&) {
+    return decltype(std::optional(read(json)))();
   }
-  return told;
-}
-
-Message from_json(const Json& json) {
-  const std::string type = json.at("type");
-  if (type == "hello") {
-    return Hello{rank_in(json.at("rank")), json.at("host"),
-                 whole_number_of<long>(json.at("pid"), 0)};
-  }
-  if (type == "group") {
-    return group_from(json);
-  }
-  if (type == "beat") {
-    return beat_from(json);
-  }
-  if (type == "bye") {
-    return Bye{.ends_all = json.value("ends_all", false)};
-  }
-  if (type == "tell") {
-    return Tell{};
-  }
-  if (type == "told") {
-    return told_from(json);
-  }
-  if (type == "end") {
-    return End{whole_number_of<int>(json.at("code"), 0, highest_code)};
-  }
-  throw Json::other_error::create(501, "no such message", nullptr);
 }
 
 double seconds(FlightRecord::Clock::duration duration) {
@@ -182,18 +138,54 @@ ToldCall told(const FlightRecord& record, const FlightSnapshot& snapshot) {
 
 }  // namespace
 
-std::string line_of(const Message& message) {
-  // File names and stacks are not always UTF-8.
-  return json_text(std::visit([](const auto& each) { return json_of(each); }, message)) + "\n";
+std::string line_of(const RankMessage& message) {
+  Json groups = Json::array();
+  for (const auto& [id, group] : message.groups) {
+    groups.push_back({{"id", id}, {"name", group.name}, {"ranks", group.world_ranks}});
+  }
+  Json calls = Json::array();
+  std::ranges::transform(message.calls, std::back_inserter(calls),
+                         [](const ToldCall& call) { return json_of(call); });
+  const Json json{{"rank", message.rank},
+                  {"host", message.host},
+                  {"pid", message.pid},
+                  {"groups", std::move(groups)},
+                  {"beat", message.beat ? json_of(*message.beat) : Json(nullptr)},
+                  {"leaves", message.leaves},
+                  {"ends_all", message.ends_all},
+                  {"answers", message.answers},
+                  {"calls", std::move(calls)},
+                  {"stack", message.stack}};
+  return json_text(json) + "\n";  // file names and stacks are not always UTF-8
 }
 
-std::optional<Message> message_of(std::string_view line) {
-  const Json json = json_if_any<Json>(line);
-  try {
-    return from_json(json);
-  } catch (const Json::exception&) {
-    return std::nullopt;
-  }
+std::string line_of(const ServerMessage& message) {
+  return json_text(Json{{"end", message.end_code ? Json(*message.end_code) : Json(nullptr)}}) +
+         "\n";
+}
+
+std::optional<RankMessage> rank_message_of(std::string_view line) {
+  return read_line(line, [](const Json& json) {
+    const Json& beat = json.at("beat");
+    return RankMessage{.rank = rank_in(json.at("rank")),
+                       .host = json.at("host"),
+                       .pid = whole_number_of<long>(json.at("pid"), 0),
+                       .groups = groups_from(json.at("groups")),
+                       .beat = beat.is_null() ? std::nullopt : std::optional(beat_from(beat)),
+                       .leaves = json.at("leaves"),
+                       .ends_all = json.at("ends_all"),
+                       .answers = json.at("answers"),
+                       .calls = calls_from(json.at("calls")),
+                       .stack = json.at("stack")};
+  });
+}
+
+std::optional<ServerMessage> server_message_of(std::string_view line) {
+  return read_line(line, [](const Json& json) {
+    const Json& code = json.at("end");
+    return code.is_null() ? ServerMessage{}
+                          : ServerMessage{whole_number_of<int>(code, 0, highest_code)};
+  });
 }
 
 Beat beat_of(const FlightSnapshot& snapshot) {

@@ -40,7 +40,7 @@ Json json_of(const ToldCall& call, const WorldState& world) {
   return json;
 }
 
-Json json_of(int rank, const WorldState& world, const std::map<int, Told>& answers) {
+Json json_of(int rank, const WorldState& world, const std::map<int, RankMessage>& answers) {
   const RankState& state = world.ranks[rank];
   Json json{{"rank", rank}, {"host", state.host}, {"pid", state.pid}, {"silent_s", state.silent_s}};
   if (state.beat) {
@@ -64,7 +64,7 @@ Json json_of(int rank, const WorldState& world, const std::map<int, Told>& answe
 }  // namespace
 
 std::string report_of(const WorldState& world, const HangDiagnosis& verdict,
-                      const std::map<int, Told>& answers) {
+                      const std::map<int, RankMessage>& answers) {
   constexpr std::size_t most_ranks = 512;  // of thousands that wait, some will do
   std::set<int> shown;
   Json suspects = Json::array();

@@ -81,7 +81,9 @@ struct Watchdog::Impl {
 
   void speak();  ///< the thread that tells of this rank
   void connect(Server& server) const;
-  void tell_groups(const FlightSnapshot& snapshot, Server& server) const;
+  /// Of this rank, saying nothing yet.
+  RankMessage own_message() const { return {.rank = rank, .host = host, .pid = ::getpid()}; }
+  void tell(const FlightSnapshot& snapshot, Server& server) const;
   void obey(LineConnection& server, bool is_own);
   void say_bye(bool ends_all) noexcept;
 
@@ -160,30 +162,34 @@ void Watchdog::Impl::connect(Server& server) const {
       LineConnection::open(server.host == host ? "localhost" : server.host, server.port, 1000);
   server.told_groups = 0;
   if (server.connection) {
-    server.connection->send(opening_of(secret) + line_of(Hello{rank, host, ::getpid()}));
+    server.connection->send(opening_of(secret) + line_of(own_message()));
   }
 }
 
-void Watchdog::Impl::tell_groups(const FlightSnapshot& snapshot, Server& server) const {
+void Watchdog::Impl::tell(const FlightSnapshot& snapshot, Server& server) const {
+  RankMessage message = own_message();
+  message.beat = beat_of(snapshot);
   for (; server.told_groups < snapshot.groups.size(); ++server.told_groups) {
     const RecordedGroup& group = snapshot.groups[server.told_groups];
     if (std::ranges::min(group.world_ranks) == rank) {
-      server.connection->send(line_of(NewGroup{group.id, {group.name, group.world_ranks}}));
+      message.groups[group.id] = {group.name, group.world_ranks};
     }
   }
+  server.connection->send(line_of(message));
 }
 
 void Watchdog::Impl::obey(LineConnection& server, bool is_own) {
   while (const auto line = server.next()) {
-    const auto message = message_of(*line);
-    if (!message) {
-      continue;
-    }
-    if (std::holds_alternative<Tell>(*message)) {
+    const auto message = server_message_of(*line);
+    if (message && message->end_code && !is_own) {
+      end_process(*message->end_code);
+    } else if (message && !message->end_code) {
       diagnosed = Clock::now();
-      server.send(line_of(Told{calls_of(recorder->snapshot()), stack.read()}));
-    } else if (const auto* const end = std::get_if<End>(&*message); end != nullptr && !is_own) {
-      end_process(end->code);
+      RankMessage answer = own_message();
+      answer.answers = true;
+      answer.calls = calls_of(recorder->snapshot());
+      answer.stack = stack.read();
+      server.send(line_of(answer));
     }
   }
 }
@@ -207,8 +213,7 @@ void Watchdog::Impl::speak() {
           continue;
         }
         if (is_time) {
-          tell_groups(snapshot, server);
-          server.connection->send(line_of(beat_of(snapshot)));
+          tell(snapshot, server);
         }
         server.connection->move();
         obey(*server.connection, server.rank == rank);
@@ -227,9 +232,12 @@ void Watchdog::Impl::say_bye(bool ends_all) noexcept {
   try {
     const std::scoped_lock lock(speaking);
     is_leaving = true;
+    RankMessage message = own_message();
+    message.leaves = true;
+    message.ends_all = ends_all;
     for (Server& server : servers) {
       if (server.connection) {
-        server.connection->send(line_of(Bye{ends_all}));
+        server.connection->send(line_of(message));
         server.connection->move();
       }
     }
@@ -317,7 +325,7 @@ void Watchdog::Impl::execute(const HangDiagnosis& verdict, const WorldState& sta
   const int code = static_cast<int>(verdict.code());
   log::write_stderr(format_message("fourfold: error: the run hangs and is ended (code {})\n  {}\n",
                                    code, MadeLines{verdict.reason}));
-  watchdog_server->tell_all(Tell{});
+  watchdog_server->tell_all({});
   const auto until = [this](Clock::duration time, const auto& is_done) {
     const Clock::time_point end = Clock::now() + time;
     do {
@@ -332,7 +340,7 @@ void Watchdog::Impl::execute(const HangDiagnosis& verdict, const WorldState& sta
       log::write_stderr(format_message("fourfold: error: {}\n", error.what()));
     }
   }
-  watchdog_server->tell_all(End{code});
+  watchdog_server->tell_all({code});
   until(1s, [this] { return !watchdog_server->has_unsent(); });
   end_process(code);
 }

@@ -106,7 +106,7 @@ bool WatchdogServer::is_still_strange(Stranger& stranger, Clock::time_point now)
 void WatchdogServer::hear(Peer& peer) {
   peer.connection.move();
   while (const auto line = peer.connection.next()) {
-    if (auto message = message_of(*line)) {
+    if (auto message = rank_message_of(*line)) {
       take(peer, std::move(*message));
     }
   }
@@ -115,42 +115,34 @@ void WatchdogServer::hear(Peer& peer) {
   }
 }
 
-void WatchdogServer::introduce(Peer& peer, const Hello& hello) {
-  if (hello.rank < 0 || hello.rank >= std::ssize(world_.ranks)) {
+void WatchdogServer::take(Peer& peer, RankMessage message) {
+  if (message.rank >= std::ssize(world_.ranks)) {
     return;
   }
-  peer.rank = hello.rank;
-  RankState& rank = world_.ranks[hello.rank];
-  rank.host = hello.host;
-  rank.pid = hello.pid;
-  rank.is_known = true;
-  closed_[hello.rank].reset();
-}
-
-void WatchdogServer::take(Peer& peer, Message message) {
-  if (const auto* const hello = std::get_if<Hello>(&message)) {
-    introduce(peer, *hello);
+  RankState& rank = world_.ranks[message.rank];
+  if (peer.rank != message.rank) {  // it has not introduced itself yet
+    peer.rank = message.rank;
+    rank.host = message.host;
+    rank.pid = message.pid;
+    rank.is_known = true;
+    closed_[message.rank].reset();
   }
-  if (peer.rank < 0) {
-    return;  // has not said who it is
-  }
-  const std::size_t index = peer.rank;
   peer.heard = Clock::now();
-  heard_[index] = peer.heard;
-  if (auto* const beat = std::get_if<Beat>(&message)) {
-    world_.ranks[index].beat = std::move(*beat);
-  } else if (auto* const group = std::get_if<NewGroup>(&message)) {
-    const bool all_exist = std::ranges::all_of(group->group.world_ranks, [this](int rank) {
-      return rank >= 0 && rank < std::ssize(world_.ranks);
-    });
+  heard_[message.rank] = peer.heard;
+  if (message.beat) {
+    rank.beat = std::move(message.beat);
+  }
+  for (auto& [id, group] : message.groups) {
+    const bool all_exist = std::ranges::all_of(
+        group.world_ranks, [this](int member) { return member < std::ssize(world_.ranks); });
     if (all_exist) {
-      world_.groups[group->id] = std::move(group->group);
+      world_.groups[id] = std::move(group);
     }
-  } else if (const auto* const bye = std::get_if<Bye>(&message)) {
-    world_.ranks[index].has_left = true;
-    is_being_ended_ = is_being_ended_ || bye->ends_all;
-  } else if (auto* const told = std::get_if<Told>(&message)) {
-    answers_[peer.rank] = std::move(*told);
+  }
+  rank.has_left = rank.has_left || message.leaves;
+  is_being_ended_ = is_being_ended_ || message.ends_all;
+  if (message.answers) {
+    answers_[message.rank] = std::move(message);
   }
 }
 
@@ -187,7 +179,7 @@ WorldState WatchdogServer::state() const {
   return world;
 }
 
-void WatchdogServer::tell_all(const Message& message) {
+void WatchdogServer::tell_all(const ServerMessage& message) {
   const std::string line = line_of(message);
   for (Peer& peer : peers_) {
     if (peer.rank >= 0) {

@@ -38,9 +38,9 @@ class WatchdogServer {
   /// All that is known now.
   WorldState state() const;
   /// To every rank that can be reached.
-  void tell_all(const Message& message);
-  /// What ranks have answered to Tell.
-  const std::map<int, Told>& answers() const noexcept { return answers_; }
+  void tell_all(const ServerMessage& message);
+  /// What ranks have answered.
+  const std::map<int, RankMessage>& answers() const noexcept { return answers_; }
   /// Whether all have that could.
   bool all_have_answered() const;
   /// Whether a rank has said that it is about to end all.
@@ -58,8 +58,7 @@ class WatchdogServer {
   void receive_strangers(Clock::time_point now);
   bool is_still_strange(Stranger& stranger, Clock::time_point now);
   void hear(Peer& peer);
-  void take(Peer& peer, Message message);
-  void introduce(Peer& peer, const Hello& hello);
+  void take(Peer& peer, RankMessage message);
   void poke_the_silent(Clock::time_point now);
 
   LineListener listener_;
@@ -70,7 +69,7 @@ class WatchdogServer {
   WorldState world_;
   std::vector<std::optional<Clock::time_point>> heard_;   ///< by rank
   std::vector<std::optional<Clock::time_point>> closed_;  ///< its connection, by rank
-  std::map<int, Told> answers_;
+  std::map<int, RankMessage> answers_;
   bool is_being_ended_ = false;
   Clock::time_point listened_ = Clock::now();
   Clock::time_point poked_ = Clock::now();
@@ -78,6 +77,6 @@ class WatchdogServer {
 
 /// The report of a verdict.
 std::string report_of(const WorldState& world, const HangDiagnosis& verdict,
-                      const std::map<int, Told>& answers);
+                      const std::map<int, RankMessage>& answers);
 
 }  // namespace fourfold::comm

@@ -23,12 +23,24 @@ LineConnection connect(const WatchdogServer& watchdog_server) {
   return std::move(*connection);
 }
 
+RankMessage of_rank(int rank) {
+  return {.rank = rank, .host = "node" + std::to_string(rank), .pid = 7};
+}
+
+std::string good_bye_of(int rank) {
+  RankMessage message = of_rank(rank);
+  message.leaves = true;
+  return line_of(message);
+}
+
 LineConnection introduced(const WatchdogServer& watchdog_server, int rank,
                           const std::string& shown = secret) {
   LineConnection connection = connect(watchdog_server);
   connection.send(opening_of(shown));
-  connection.send(line_of(Hello{rank, "node" + std::to_string(rank), 7}));
-  connection.send(line_of(Beat{.activity = "step 1"}));
+  connection.send(line_of(of_rank(rank)));
+  RankMessage beat = of_rank(rank);
+  beat.beat = Beat{.activity = "step 1"};
+  connection.send(line_of(beat));
   connection.move();
   return connection;
 }
@@ -73,7 +85,7 @@ TEST_CASE("who hangs up without good-bye has ended, unless it comes back", "[wat
     const LineConnection killed = introduced(watchdog_server, 0);
     const LineConnection cut_off = introduced(watchdog_server, 1);
     LineConnection leaving = introduced(watchdog_server, 2);
-    leaving.send(line_of(Bye{}));
+    leaving.send(good_bye_of(2));
     leaving.move();
     CHECK(comes(watchdog_server, 30s, [](const WorldState& world) {
       return world.ranks[0].beat && world.ranks[1].beat && world.ranks[2].has_left;
@@ -100,10 +112,15 @@ TEST_CASE("silence is counted, and a process that stands still is told from a lo
 TEST_CASE("communicators of ranks that do not exist are not believed", "[watchdog_server]") {
   WatchdogServer watchdog_server(2, secret);
   LineConnection one = introduced(watchdog_server, 0);
-  one.send(line_of(NewGroup{7, {"dp", {0, 1}}}));
-  one.send(line_of(NewGroup{8, {"tp", {0, 2}}}));
-  one.send(line_of(NewGroup{9, {"pp", {-1}}}));
-  one.send(line_of(NewGroup{10, {"cp", {}}}));
+  const auto tell = [&](std::uint64_t id, const ToldGroup& group) {
+    RankMessage message = of_rank(0);
+    message.groups[id] = group;
+    one.send(line_of(message));
+  };
+  tell(7, {"dp", {0, 1}});
+  tell(8, {"tp", {0, 2}});
+  tell(9, {"pp", {-1}});
+  tell(10, {"cp", {}});
   one.move();
   CHECK(comes(watchdog_server, 30s,
               [](const WorldState& world) { return world.groups.contains(10); }));
@@ -119,13 +136,18 @@ TEST_CASE("ranks are asked and answer", "[watchdog_server]") {
   const LineConnection silent = introduced(watchdog_server, 1);
   CHECK(comes(watchdog_server, 30s,
               [](const WorldState& world) { return world.ranks[0].beat && world.ranks[1].beat; }));
-  watchdog_server.tell_all(Tell{});
+  watchdog_server.tell_all({});
   watchdog_server.listen(20ms);
   zero.move();
   const auto line = zero.next();
   REQUIRE(line);
-  CHECK(std::holds_alternative<Tell>(*message_of(*line)));
-  zero.send(line_of(Told{{}, {"main+0x1"}}));
+  const auto asked = server_message_of(*line);
+  REQUIRE(asked);
+  CHECK_FALSE(asked->end_code);
+  RankMessage answer = of_rank(0);
+  answer.answers = true;
+  answer.stack = {"main+0x1"};
+  zero.send(line_of(answer));
   zero.move();
   CHECK(comes(watchdog_server, 30s,
               [&](const WorldState&) { return watchdog_server.answers().contains(0); }));
@@ -169,7 +191,7 @@ TEST_CASE("whoever does not begin with the secret is hung up on", "[watchdog_ser
   const LineConnection one = introduced(watchdog_server, 1);
   CHECK(
       comes(watchdog_server, 30s, [](const WorldState& world) { return world.ranks[1].is_known; }));
-  const std::string hello = line_of(Hello{0, "node0", 7});
+  const std::string hello = line_of(of_rank(0));
   for (const std::string& words :
        {std::string(std::size_t{1} << 16, '\n'), std::string(std::size_t{1} << 16, 'x'),
         secret.substr(0, secret_size / 2) + std::string(100, '\n'), hello + hello,
@@ -185,8 +207,7 @@ TEST_CASE("the secret may come in pieces, and nothing but lines counts after it"
           "[watchdog_server]") {
   WatchdogServer watchdog_server(1, secret);
   LineConnection rank = connect(watchdog_server);
-  for (const char c :
-       opening_of(secret) + "rubbish\n\n{\"type\": 7}\n" + line_of(Hello{0, "node0", 7})) {
+  for (const char c : opening_of(secret) + "rubbish\n\n{\"type\": 7}\n" + line_of(of_rank(0))) {
     rank.send(std::string(1, c));
     rank.move();
     watchdog_server.listen(0ms);
@@ -246,7 +267,7 @@ TEST_CASE("many short lines are read in one go", "[watchdog_server]") {
     rank.move();
     watchdog_server.listen(0ms);
   }
-  rank.send(line_of(Bye{}));
+  rank.send(good_bye_of(0));
   rank.move();
   CHECK(
       comes(watchdog_server, 30s, [](const WorldState& world) { return world.ranks[0].has_left; }));
