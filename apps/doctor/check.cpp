@@ -2,65 +2,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "check.hpp"
 
+#include <fourfold/base/enum_name.hpp>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <map>
+#include <cstring>
 #include <set>
 #include <utility>
 
 namespace fourfold::doctor {
 
-namespace {
-
-/// Digits as numbers.
-bool comes_before(std::string_view a, std::string_view b) {
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  while (!a.empty() && !b.empty()) {
-    if (is_digit(a.front()) && is_digit(b.front())) {
-      const auto digits = [&](std::string_view text) {
-        return std::ranges::find_if_not(text, is_digit) - text.begin();
-      };
-      const auto significant = [](std::string_view number) {
-        number.remove_prefix(std::min(number.find_first_not_of('0'), number.size()));
-        return number;
-      };
-      const std::string_view left = significant(a.substr(0, digits(a)));
-      const std::string_view right = significant(b.substr(0, digits(b)));
-      if (left != right) {
-        return std::pair(left.size(), left) < std::pair(right.size(), right);
-      }
-      a.remove_prefix(digits(a));
-      b.remove_prefix(digits(b));
-    } else if (a.front() != b.front()) {
-      return a.front() < b.front();
-    } else {
-      a.remove_prefix(1);
-      b.remove_prefix(1);
-    }
-  }
-  return a.size() < b.size();
-}
-
-std::string without_domain(const std::string& host) {
-  const bool is_address = host.find_first_not_of("0123456789.") == std::string::npos;
-  return is_address ? host : host.substr(0, host.find('.'));
-}
-
-}  // namespace
-
 std::string_view name(Status status) noexcept {
-  switch (status) {
-    case Status::ok:
-      return "ok";
-    case Status::warning:
-      return "warning";
-    case Status::fail:
-      return "FAIL";
-  }
-  return "";
+  constexpr std::array<std::string_view, 3> names{"ok", "warning", "FAIL"};
+  return name_in(names, status);
 }
 
 void Check::warn(std::string finding) {
@@ -86,7 +44,9 @@ std::vector<std::string> exclude_list(std::span<const Check> checks) {
     distinct.insert(check.bad_nodes().begin(), check.bad_nodes().end());
   }
   std::vector<std::string> nodes(distinct.begin(), distinct.end());
-  std::ranges::stable_sort(nodes, comes_before);
+  std::ranges::sort(nodes, [](const std::string& a, const std::string& b) {
+    return ::strverscmp(a.c_str(), b.c_str()) < 0;  // digits as numbers
+  });
   return nodes;
 }
 
@@ -95,24 +55,6 @@ ExitCode verdict(std::span<const Check> checks) {
     return ExitCode::config;
   }
   return exclude_list(checks).empty() ? ExitCode::finished : ExitCode::node_fault;
-}
-
-std::vector<std::string> node_names(std::span<const std::string> hosts,
-                                    std::span<const std::string> slurm) {
-  std::map<std::string, std::string> node_of_host;
-  std::map<std::string, std::string> host_of_node;
-  bool fits = hosts.size() == slurm.size();
-  for (std::size_t rank = 0; fits && rank < hosts.size(); ++rank) {
-    fits = !slurm[rank].empty() &&
-           node_of_host.try_emplace(hosts[rank], slurm[rank]).first->second == slurm[rank] &&
-           host_of_node.try_emplace(slurm[rank], hosts[rank]).first->second == hosts[rank];
-  }
-  std::vector<std::string> nodes;
-  nodes.reserve(hosts.size());
-  for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
-    nodes.push_back(fits ? slurm[rank] : without_domain(hosts[rank]));
-  }
-  return nodes;
 }
 
 std::string first_of(std::span<const std::string> items, std::size_t most) {

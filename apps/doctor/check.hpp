@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <ranges>
 #include <span>
 #include <string>
@@ -54,13 +55,6 @@ std::vector<std::string> exclude_list(std::span<const Check> checks);
 /// config when a run would fail on any nodes; else node_fault when nodes are bad; else finished.
 ExitCode verdict(std::span<const Check> checks);
 
-/// What the batch system calls each rank's host: its own word where that tells hosts apart as they
-/// are (under mpiexec inside a job it is one node's for all), else the host name without domain.
-/// @param hosts   of each rank
-/// @param slurm   SLURMD_NODENAME of each rank, or ""
-std::vector<std::string> node_names(std::span<const std::string> hosts,
-                                    std::span<const std::string> slurm);
-
 /// "0, 3, 7 and 12 more": of a long list the first ones.
 std::string first_of(std::span<const std::string> items, std::size_t most = 6);
 /// The same of the numbers of ranks.
@@ -77,6 +71,18 @@ template <class Items, class Of>
 auto each(const Items& items, Of of) {
   const auto made = items | std::views::transform(of);
   return std::vector(made.begin(), made.end());
+}
+
+/// The nodes of the facts for which it holds, each once.
+template <class Facts, class Holds>
+std::vector<std::string> nodes_where(const std::vector<Facts>& all, Holds holds) {
+  std::vector<std::string> nodes;
+  for (const Facts& facts : all) {
+    if (std::invoke(holds, facts)) {
+      add_once(nodes, facts.node);
+    }
+  }
+  return nodes;
 }
 
 /// What is slower than this share of the median stands out.

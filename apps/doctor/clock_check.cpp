@@ -1,8 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-
-#include "check.hpp"
-#include "records.hpp"
+#include "node_facts.hpp"
 
 #include <fourfold/base/clock.hpp>
 #include <fourfold/comm/clock_offset.hpp>
@@ -46,36 +44,32 @@ std::string name_problem(const std::string& host, bool is_own) {
 
 }  // namespace
 
-std::vector<ClockFacts> measure_clocks(const std::vector<std::string>& hosts,
-                                       const std::vector<std::string>& machines,
-                                       comm::Communicator& leaders) {
+void measure_clock(const std::vector<std::string>& hosts, const std::vector<std::string>& machines,
+                   comm::Communicator& leaders, NodeFacts& own) {
   const std::size_t self = leaders.rank();
-  ClockFacts own;
-  own.offset_s = comm::clock_offset_s(leaders, machines[self], unix_time_s);
+  own.clock_offset_s = comm::clock_offset_s(leaders, machines[self], unix_time_s);
   // The first two, where hangs are judged, and a neighbour.
   for (const std::size_t other : {std::size_t{0}, std::size_t{1}, self + 1}) {
     const std::size_t peer = other % hosts.size();
     const std::string problem = name_problem(hosts[peer], machines[peer] == machines[self]);
     own.name_problem = problem.empty() ? own.name_problem : problem;
   }
-  return gather(leaders, own);
 }
 
-Check clock_check(const Ranks& ranks, std::span<const ClockFacts> facts) {
+Check clock_check(const std::vector<NodeFacts>& nodes) {
   Check check("clocks");
-  const double usual_s = median(each(facts, &ClockFacts::offset_s));
-  const std::vector<std::string> nodes = ranks.distinct_nodes();
+  const double usual_s = median(each(nodes, &NodeFacts::clock_offset_s));
   double furthest_s = 0;
-  for (std::size_t i = 0; i < facts.size(); ++i) {
-    const double skew_s = facts[i].offset_s - usual_s;
+  for (const NodeFacts& one : nodes) {
+    const double skew_s = one.clock_offset_s - usual_s;
     furthest_s = std::max(furthest_s, std::fabs(skew_s));
     if (std::fabs(skew_s) < worth_a_word_s) {
       continue;
     }
-    const std::string finding = fmt::format("the clock of {} is {:.1f} s {} the others'", nodes[i],
+    const std::string finding = fmt::format("the clock of {} is {:.1f} s {} the others'", one.node,
                                             std::fabs(skew_s), skew_s > 0 ? "before" : "after");
-    if (std::fabs(skew_s) > too_far_s && facts.size() > 2) {
-      check.fail_nodes({nodes[i]}, finding +
+    if (std::fabs(skew_s) > too_far_s && nodes.size() > 2) {
+      check.fail_nodes({one.node}, finding +
                                        " (Slurm and file systems refuse what comes from another "
                                        "time); leave it out, and have its time service looked at");
     } else {
@@ -85,20 +79,19 @@ Check clock_check(const Ranks& ranks, std::span<const ClockFacts> facts) {
     }
   }
   check.say(fmt::format("at most {:.1f} ms apart from the median of {}", 1e3 * furthest_s,
-                        counted(facts.size(), "node")));
+                        counted(nodes.size(), "node")));
   return check;
 }
 
-Check names_check(const Ranks& ranks, std::span<const ClockFacts> facts) {
+Check names_check(const std::vector<NodeFacts>& nodes) {
   Check check("host names");
-  const std::vector<std::string> nodes = ranks.distinct_nodes();
   std::size_t problems = 0;
-  for (std::size_t i = 0; i < facts.size(); ++i) {
-    if (!facts[i].name_problem.empty() && ++problems <= 4) {
+  for (const NodeFacts& one : nodes) {
+    if (!one.name_problem.empty() && ++problems <= 4) {
       check.warn(
           fmt::format("{} {} (hangs are told over connections by name, and are not where it "
                       "fails) have /etc/hosts or DNS put right",
-                      nodes[i], facts[i].name_problem));
+                      one.node, one.name_problem));
     }
   }
   check.say(problems == 0 ? "nodes find each other by name"

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "directory_check.hpp"
-#include "records.hpp"
+#include "node_facts.hpp"
 
 #include <fourfold/base/clock.hpp>
 #include <fourfold/comm/fail_together.hpp>
@@ -110,12 +109,13 @@ void read_data(const Directory& directory, DirectoryFacts& facts, double seconds
 
 }  // namespace
 
-std::vector<std::vector<DirectoryFacts>> measure_directories(std::span<const Directory> directories,
-                                                             comm::Communicator& leaders,
-                                                             double seconds_each) {
+std::vector<DirectoryFacts> measure_directories(const std::vector<Directory>& directories,
+                                                const std::string& node,
+                                                comm::Communicator& leaders, double seconds_each) {
   std::vector<DirectoryFacts> own;
   for (const Directory& directory : directories) {
     DirectoryFacts& facts = own.emplace_back();
+    facts.node = node;
     const bool is_alone = directory.use == Directory::Use::first_rank;
     facts.probed = nearest_existing(directory.path).string();
     if (directory.use == Directory::Use::shared) {
@@ -135,13 +135,7 @@ std::vector<std::vector<DirectoryFacts>> measure_directories(std::span<const Dir
       look_for_others(facts, leaders, seconds_each * 2);
     }
   }
-  std::vector<std::vector<DirectoryFacts>> by_directory(directories.size());
-  for (const std::vector<DirectoryFacts>& of_node : gather(leaders, own)) {
-    for (std::size_t i = 0; i < of_node.size(); ++i) {
-      by_directory[i].push_back(of_node[i]);
-    }
-  }
-  return by_directory;
+  return own;
 }
 
 }  // namespace fourfold::doctor

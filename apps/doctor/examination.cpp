@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "examination.hpp"
 
+#include "rank_checks.hpp"
 #include "records.hpp"
 
 #include <fourfold/base/build_facts.hpp>
@@ -70,18 +71,20 @@ class HealthCheck {
   /// Whether what ranks tell each other below is of one make. Says which are not.
   bool are_of_one_build() {
     const char* const slurm = std::getenv("SLURMD_NODENAME");
-    const std::vector<std::string> hosts = comm::all_gather_text(world_, mpi_.host());
-    Ranks ranks{
-        .facts = {},
-        .nodes = node_names(hosts, comm::all_gather_text(world_, slurm == nullptr ? "" : slurm))};
-    for (const std::string& build : comm::all_gather_text(world_, build_name())) {
-      ranks.facts.emplace_back().version = build;
+    const auto nodes = node_names(comm::all_gather_text(world_, mpi_.host()),
+                                  comm::all_gather_text(world_, slurm == nullptr ? "" : slurm));
+    const std::vector<std::string> builds = comm::all_gather_text(world_, build_name());
+    Ranks ranks(nodes.size());
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+      ranks[rank].node = nodes[rank];
+      ranks[rank].version = builds[rank];
     }
     Check check = builds_check(ranks);
     const bool are_alike = check.status() == Status::ok;
     if (!are_alike) {
       found_.checks = {std::move(check)};
     }
+    own_.node = nodes[world_.rank()];
     return are_alike;
   }
 
@@ -90,22 +93,20 @@ class HealthCheck {
     const std::int64_t here = mpi_.ranks_on_host();
     found_.needs = needs_of(arguments_, world_.rank(), world_.size(),
                             comm::all_reduce_scalar(world_, here, comm::ReduceOp::max));
-    RankFacts own = own_facts([](const char* name) { return std::getenv(name); });
-    own.gpu = device::has_own_memory ? device::device_facts().bus_id : "";
-    own.rank = world_.rank();
-    own.host = mpi_.host();
-    own.needed_bytes = found_.needs.rank_bytes;
-    const std::vector<std::string> hosts = comm::all_gather_text(world_, own.host);
-    int first = 0;  // rank of this host
-    while (hosts[first] != own.host) {
-      ++first;
-    }
-    const auto node = world_.split(first, world_.rank(), "node");
-    own.shares_memory = node->size() == 1 || !comm::capture_failure([&] {
-                                                node->use(comm::Algorithm::shared);
-                                              }).has_value();
-    found_.ranks.facts = gather(world_, own);
-    found_.ranks.nodes = node_names(hosts, each(found_.ranks.facts, &RankFacts::slurm_node));
+    const std::string node = std::move(own_.node);
+    own_ = own_facts([](const char* name) { return std::getenv(name); });
+    own_.gpu = device::has_own_memory ? device::device_facts().bus_id : "";
+    own_.rank = world_.rank();
+    own_.node = node;
+    own_.host = mpi_.host();
+    own_.needed_bytes = found_.needs.rank_bytes;
+    const std::vector<std::string> hosts = comm::all_gather_text(world_, own_.host);
+    const auto first = std::ranges::find(hosts, own_.host) - hosts.begin();  // rank of this host
+    const auto of_host = world_.split(static_cast<int>(first), world_.rank(), "node");
+    own_.shares_memory = of_host->size() == 1 || !comm::capture_failure([&] {
+                                                    of_host->use(comm::Algorithm::shared);
+                                                  }).has_value();
+    found_.ranks = gather(world_, own_);
   }
 
   void measure_speeds() {
@@ -113,16 +114,9 @@ class HealthCheck {
     for (int look = 0; look < most_looks; ++look) {
       tell(look == 0 ? "products and memory bandwidth of all ranks"
                      : "the same once more, since ranks stand out");
-      const RankSpeed own = measure_speed(found_.needs.precision, window_s, world_);
-      const std::vector<RankSpeed> speeds = gather(world_, own);
-      for (std::size_t rank = 0; rank < speeds.size(); ++rank) {
-        if (look == 0) {
-          found_.speeds.push_back(speeds[rank]);
-        } else {
-          found_.speeds[rank] = better_of(found_.speeds[rank], speeds[rank]);
-        }
-      }
-      if (!has_slow_ones(found_.speeds) || !has_time(3 * window_s)) {
+      measure_speed(found_.needs.precision, window_s, world_, own_);
+      found_.ranks = gather(world_, own_);
+      if (!has_slow_ones(found_.ranks) || !has_time(3 * window_s)) {
         return;
       }
     }
@@ -157,35 +151,38 @@ class HealthCheck {
 
   /// By the first rank of each node; the others wait.
   void measure_nodes() {
-    const std::vector<int> firsts = found_.ranks.first_ranks();
+    const std::vector<int> firsts = first_ranks(found_.ranks);
     const bool leads = std::ranges::count(firsts, world_.rank()) > 0;
     const auto leaders = world_.split(leads ? 0 : 1, world_.rank(), "nodes");
+    NodeFacts own{.node = own_.node};
     tell(fmt::format("GPUs, clocks and names on {} node(s)", firsts.size()));
     if (leads) {
-      found_.gpus = gather(*leaders, query_gpus([](const std::vector<std::string>& command) {
+      const auto ask = [](const std::vector<std::string>& command) {
         constexpr std::chrono::seconds for_a_driver_that_hangs{15};
         return program::output_of(command, {.time = for_a_driver_that_hangs});
-      }));
-      const auto facts = each(firsts, [&](int rank) { return found_.ranks.facts[rank]; });
-      found_.clocks =
-          measure_clocks(each(facts, &RankFacts::host), each(facts, &RankFacts::machine), *leaders);
+      };
+      query_gpus(ask, own);
+      const auto facts = each(firsts, [&](int rank) { return found_.ranks[rank]; });
+      measure_clock(each(facts, &RankFacts::host), each(facts, &RankFacts::machine), *leaders, own);
     }
     if (firsts.size() > 1) {
       tell("network from node to node");
       if (leads) {
-        found_.links = measure_links(*leaders, std::min(2.0, links_share * arguments_.seconds));
+        own.received_gb_s =
+            measure_links(*leaders, std::min(2.0, links_share * arguments_.seconds));
       }
     }
-    if (!found_.needs.directories.empty()) {
-      tell(fmt::format("{} director{}", found_.needs.directories.size(),
-                       found_.needs.directories.size() == 1 ? "y" : "ies"));
+    if (const std::size_t count = found_.needs.directories.size(); count > 0) {
+      tell(fmt::format("{} director{}", count, count == 1 ? "y" : "ies"));
+      const double seconds_each = directories_share * arguments_.seconds /
+                                  static_cast<double>(std::max<std::size_t>(2, count));
       if (leads) {
-        const double seconds_each =
-            directories_share * arguments_.seconds /
-            static_cast<double>(std::max<std::size_t>(2, found_.needs.directories.size()));
-        found_.directories =
-            measure_directories(found_.needs.directories, *leaders, std::min(4.0, seconds_each));
+        own.directories = measure_directories(found_.needs.directories, own.node, *leaders,
+                                              std::min(4.0, seconds_each));
       }
+    }
+    if (leads) {
+      found_.nodes = gather(*leaders, own);
     }
     world_.barrier();
   }
@@ -195,19 +192,19 @@ class HealthCheck {
     found_.checks = {launch_check(ranks),
                      mesh_check(ranks, found_.needs.mesh, found_.needs.problem),
                      cores_check(ranks),
-                     devices_check(ranks, found_.gpus, device::has_own_memory),
+                     devices_check(ranks, found_.nodes, device::has_own_memory),
                      memory_check(ranks),
                      limits_check(ranks),
-                     products_check(ranks, found_.speeds, found_.needs.precision),
-                     bandwidth_check(ranks, found_.speeds)};
+                     products_check(ranks, found_.needs.precision),
+                     bandwidth_check(ranks)};
     std::ranges::move(transport_checks(ranks, found_.lines), std::back_inserter(found_.checks));
-    found_.checks.push_back(network_check(ranks, found_.links));
-    for (std::size_t i = 0; i < found_.directories.size(); ++i) {
+    found_.checks.push_back(network_check(ranks, found_.nodes));
+    for (std::size_t i = 0; i < found_.needs.directories.size(); ++i) {
       found_.checks.push_back(
-          directory_check(ranks, found_.needs.directories[i], found_.directories[i]));
+          directory_check(found_.needs.directories[i], found_.facts_of_directory(i)));
     }
-    found_.checks.push_back(clock_check(ranks, found_.clocks));
-    found_.checks.push_back(names_check(ranks, found_.clocks));
+    found_.checks.push_back(clock_check(found_.nodes));
+    found_.checks.push_back(names_check(found_.nodes));
     found_.checks.push_back(versions_check(ranks));
   }
 
@@ -215,6 +212,7 @@ class HealthCheck {
   const comm::MpiRuntime& mpi_;
   comm::Communicator& world_;
   double start_s_;
+  RankFacts own_;
   Examination found_;
 };
 

@@ -2,14 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "arguments.hpp"
 #include "check.hpp"
-#include "directory_check.hpp"
-#include "gpu_facts.hpp"
-#include "placement_checks.hpp"
-#include "records.hpp"
+#include "node_facts.hpp"
+#include "rank_facts.hpp"
 #include "run_needs.hpp"
-#include "transport_check.hpp"
+#include "transport.hpp"
 
 #include <fourfold/comm/mpi_runtime.hpp>
 
@@ -22,14 +19,13 @@ namespace fourfold::doctor {
 struct Examination {
   Ranks ranks;
   RunNeeds needs;
-  std::vector<RankSpeed> speeds;
   std::vector<LineSpeed> lines;
-  std::vector<LinkSpeed> links;
-  std::vector<std::vector<DirectoryFacts>> directories;  ///< as needs.directories, by node
-  std::vector<ClockFacts> clocks;                        ///< by node
-  std::vector<NodeGpus> gpus;                            ///< by node
+  std::vector<NodeFacts> nodes;  ///< in the order of first_ranks()
   double seconds = 0;
   std::vector<Check> checks = {};  ///< rank 0; all of them where builds differ
+
+  /// By node. @param index  in needs.directories
+  std::vector<DirectoryFacts> facts_of_directory(std::size_t index) const;
 };
 
 /// Everything, within arguments.seconds. Needs kernels::Runtime. Collective.

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu_facts.hpp"
+#include "node_facts.hpp"
 
 #include <fourfold/base/message.hpp>
 
@@ -19,16 +19,11 @@ namespace {
 /// More is somebody else's: a process that a job has left behind.
 constexpr std::int64_t most_used_percent = 20;
 
-struct Node {
-  std::string name;
-  const NodeGpus* gpus;
-};
-
 /// The number of GPUs that most nodes have; of two such, the larger.
-std::size_t usual_count(const std::vector<Node>& nodes) {
+std::size_t usual_count(const std::vector<NodeFacts>& nodes) {
   std::map<std::size_t, std::size_t> votes;
-  for (const Node& node : nodes) {
-    ++votes[node.gpus->gpus.size()];
+  for (const NodeFacts& node : nodes) {
+    ++votes[node.gpus.size()];
   }
   const auto most = std::ranges::max_element(votes, [](const auto& a, const auto& b) {
     return a.second < b.second || (a.second == b.second && a.first < b.first);
@@ -36,19 +31,19 @@ std::size_t usual_count(const std::vector<Node>& nodes) {
   return most->first;
 }
 
-void check_count(const Node& node, std::size_t usual, Check& check) {
-  const std::size_t count = node.gpus->gpus.size();
-  const std::string& problem = node.gpus->problem;
+void check_count(const NodeFacts& node, std::size_t usual, Check& check) {
+  const std::size_t count = node.gpus.size();
+  const std::string& problem = node.gpu_problem;
   if (count < usual) {
-    check.fail_nodes({node.name},
+    check.fail_nodes({node.node},
                      fmt::format("{} has {} GPUs, others have {} ({}); leave it out, and have it "
                                  "looked at",
-                                 node.name, count, usual,
+                                 node.node, count, usual,
                                  problem.empty() ? "one may have fallen off its bus" : problem));
   } else if (!problem.empty()) {
-    check.fail_nodes({node.name}, fmt::format("nvidia-smi on {} {} (a GPU may be lost); leave "
+    check.fail_nodes({node.node}, fmt::format("nvidia-smi on {} {} (a GPU may be lost); leave "
                                               "it out, and have it looked at",
-                                              node.name, problem));
+                                              node.node, problem));
   }
 }
 
@@ -88,26 +83,25 @@ void check_gpu(const std::string& node, const GpuFacts& gpu, Check& check) {
 }
 
 /// Where some nodes' GPUs reach each other, the others' should.
-void check_peers(const std::vector<Node>& nodes, Check& check) {
-  const bool some_reach = std::ranges::any_of(nodes, [](const Node& node) {
-    return node.gpus->gpus.size() > 1 && node.gpus->apart.empty();
-  });
-  for (const Node& node : nodes) {
-    if (some_reach && !node.gpus->apart.empty()) {
+void check_peers(const std::vector<NodeFacts>& nodes, Check& check) {
+  const bool some_reach = std::ranges::any_of(
+      nodes, [](const NodeFacts& node) { return node.gpus.size() > 1 && node.apart.empty(); });
+  for (const NodeFacts& node : nodes) {
+    if (some_reach && !node.apart.empty()) {
       check.fail_nodes(
-          {node.name},
+          {node.node},
           fmt::format("GPUs {} of {} do not reach each other's memory, as those of other nodes do "
                       "(a link may be down); leave it out, and see `nvidia-smi topo -p2p r` there",
-                      first_of(node.gpus->apart), node.name));
+                      first_of(node.apart), node.node));
     }
   }
 }
 
-void check_drivers(const std::vector<Node>& nodes, Check& check) {
+void check_drivers(const std::vector<NodeFacts>& nodes, Check& check) {
   std::map<std::string, std::vector<std::string>> nodes_of;
-  for (const Node& node : nodes) {
-    if (!node.gpus->gpus.empty()) {
-      nodes_of[node.gpus->gpus.front().driver].push_back(node.name);
+  for (const NodeFacts& node : nodes) {
+    if (!node.gpus.empty()) {
+      nodes_of[node.gpus.front().driver].push_back(node.node);
     }
   }
   if (nodes_of.size() > 1) {
@@ -122,34 +116,33 @@ void check_drivers(const std::vector<Node>& nodes, Check& check) {
 
 /// A run gives each rank a GPU of its own.
 void check_ranks(const Ranks& ranks, Check& check) {
-  std::map<std::pair<std::string, std::string>, std::vector<std::string>> ranks_of;
-  for (std::size_t rank = 0; rank < ranks.facts.size(); ++rank) {
-    const RankFacts& facts = ranks.facts[rank];
-    ranks_of[{facts.machine, facts.gpu}].push_back(std::to_string(rank));
+  std::map<std::pair<std::string, std::string>, std::vector<int>> ranks_of;
+  for (const RankFacts& facts : ranks) {
+    ranks_of[{facts.machine, facts.gpu}].push_back(facts.rank);
   }
   for (const auto& [gpu, sharing] : ranks_of) {
     if (sharing.size() > 1) {
       check.fail(
           format_message("ranks {} have the same GPU (PCI {} of {}); start one rank per GPU, or "
                          "ask for more GPUs",
-                         first_of(sharing), gpu.second, ranks.nodes[std::stoi(sharing.front())]));
+                         first_of(sharing), gpu.second, ranks[sharing.front()].node));
     }
   }
 }
 
-std::string summary_of(const std::vector<Node>& nodes, std::size_t usual, bool on_gpus) {
+std::string summary_of(const std::vector<NodeFacts>& nodes, std::size_t usual, bool on_gpus) {
   std::vector<std::string> apart;
   const GpuFacts* hottest = nullptr;
   std::string name;
-  for (const Node& node : nodes) {
-    for (const GpuFacts& gpu : node.gpus->gpus) {
+  for (const NodeFacts& node : nodes) {
+    for (const GpuFacts& gpu : node.gpus) {
       name = gpu.name;
       hottest = hottest == nullptr || gpu.temperature_c > hottest->temperature_c ? &gpu : hottest;
     }
-    apart.insert(apart.end(), node.gpus->apart.begin(), node.gpus->apart.end());
+    apart.insert(apart.end(), node.apart.begin(), node.apart.end());
   }
   const auto with_gpus =
-      std::ranges::count_if(nodes, [](const Node& node) { return !node.gpus->gpus.empty(); });
+      std::ranges::count_if(nodes, [](const NodeFacts& node) { return !node.gpus.empty(); });
   std::string text = usual == 0 ? fmt::format("{} of {} nodes have GPUs", with_gpus, nodes.size())
                                 : counted(usual, "GPU") + " on a node";
   text += fmt::format(" ({}), at most {} C", name, hottest->temperature_c);
@@ -161,28 +154,23 @@ std::string summary_of(const std::vector<Node>& nodes, std::size_t usual, bool o
 
 }  // namespace
 
-Check devices_check(const Ranks& ranks, std::span<const NodeGpus> nodes_gpus, bool on_gpus) {
+Check devices_check(const Ranks& ranks, const std::vector<NodeFacts>& nodes, bool on_gpus) {
   Check check("devices");
-  const std::vector<std::string> names = ranks.distinct_nodes();
-  std::vector<Node> nodes;
-  for (std::size_t i = 0; i < nodes_gpus.size(); ++i) {
-    nodes.push_back({names[i], &nodes_gpus[i]});
-  }
   if (on_gpus) {
     check_ranks(ranks, check);
   }
   const bool has_gpus =
-      std::ranges::any_of(nodes, [](const Node& node) { return !node.gpus->gpus.empty(); });
+      std::ranges::any_of(nodes, [](const NodeFacts& node) { return !node.gpus.empty(); });
   if (!has_gpus) {
     check.say(on_gpus ? "nvidia-smi lists none: ranks compute on those that CUDA shows"
                       : "no GPUs here: ranks compute on their cores");
     return check;
   }
   const std::size_t usual = usual_count(nodes);
-  for (const Node& node : nodes) {
+  for (const NodeFacts& node : nodes) {
     check_count(node, usual, check);
-    for (const GpuFacts& gpu : node.gpus->gpus) {
-      check_gpu(node.name, gpu, check);
+    for (const GpuFacts& gpu : node.gpus) {
+      check_gpu(node.node, gpu, check);
     }
   }
   check_peers(nodes, check);

@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu_facts.hpp"
+#include "node_facts.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
-#include <map>
 #include <sstream>
 #include <utility>
 
@@ -48,19 +48,19 @@ std::vector<Row> rows_of(const std::string& text, std::size_t columns) {
   return rows;
 }
 
-/// By UUID, which is the first column: all drivers know that in all tables.
-std::map<std::string, Row> table(const Ask& ask, const std::string& query, const Row& columns) {
+/// A table of nvidia-smi; none of an older or a newer driver that does not have these columns.
+std::vector<Row> table(const Ask& ask, const std::string& query, const Row& columns) {
   const auto output =
       ask({"nvidia-smi", fmt::format("--query-{}={}", query, fmt::join(columns, ",")),
            "--format=csv,noheader,nounits"});
-  std::map<std::string, Row> found;
-  if (output && output->is_answer()) {  // a driver may not have these columns
-    for (Row& row : rows_of(output->text, columns.size())) {
-      const std::string uuid = row.front();
-      found.emplace(uuid, std::move(row));
-    }
-  }
-  return found;
+  return output && output->is_answer() ? rows_of(output->text, columns.size()) : std::vector<Row>();
+}
+
+/// Empty where the table has no such GPU: all drivers know its UUID, and it stands first.
+std::string cell_of(const std::vector<Row>& rows, const GpuFacts& gpu, std::size_t column) {
+  const auto row =
+      std::ranges::find(rows, gpu.uuid, [](const Row& cells) { return cells.front(); });
+  return row == rows.end() ? "" : (*row)[column];
 }
 
 void add_memory_errors(const Ask& ask, std::vector<GpuFacts>& gpus) {
@@ -72,16 +72,9 @@ void add_memory_errors(const Ask& ask, std::vector<GpuFacts>& gpus) {
     return text == "Yes" || number_in(text) > 0;
   };
   for (GpuFacts& gpu : gpus) {
-    if (const auto at = errors.find(gpu.uuid); at != errors.end()) {
-      gpu.uncorrected_errors = number_in(at->second[1]);
-    }
-    if (const auto at = pages.find(gpu.uuid); at != pages.end()) {
-      gpu.needs_reset = says_yes(at->second[1]);
-    }
-    if (const auto at = rows.find(gpu.uuid); at != rows.end()) {
-      gpu.needs_reset = gpu.needs_reset || says_yes(at->second[1]);
-      gpu.has_no_spare = says_yes(at->second[2]);
-    }
+    gpu.uncorrected_errors = number_in(cell_of(errors, gpu, 1));
+    gpu.needs_reset = says_yes(cell_of(pages, gpu, 1)) || says_yes(cell_of(rows, gpu, 1));
+    gpu.has_no_spare = says_yes(cell_of(rows, gpu, 2));
   }
 }
 
@@ -96,9 +89,8 @@ void add_slowdowns(const Ask& ask, std::vector<GpuFacts>& gpus) {
     }
     const auto found = table(ask, "gpu", columns);
     for (GpuFacts& gpu : gpus) {
-      const auto at = found.find(gpu.uuid);
-      for (std::size_t i = 0; at != found.end() && i < reasons.size(); ++i) {
-        if (at->second[i + 1] == "Active") {
+      for (std::size_t i = 0; i < reasons.size(); ++i) {
+        if (cell_of(found, gpu, i + 1) == "Active") {
           gpu.slowed_by.push_back(reasons[i]);
         }
       }
@@ -136,41 +128,38 @@ std::vector<std::string> pairs_apart(const std::string& text) {
 
 }  // namespace
 
-NodeGpus query_gpus(const Ask& ask) {
-  NodeGpus node;
+void query_gpus(const Ask& ask, NodeFacts& own) {
   const Row columns{"uuid",        "index",       "name", "driver_version", "temperature.gpu",
                     "memory.used", "memory.total"};
   const auto output = ask({"nvidia-smi", fmt::format("--query-gpu={}", fmt::join(columns, ",")),
                            "--format=csv,noheader,nounits"});
-  node.has_driver = output.has_value();
   if (!output ||
       (output->text + output->errors).find("No devices were found") != std::string::npos) {
-    return node;
+    return;
   }
   for (const Row& row : rows_of(output->text, columns.size())) {
     if (row[0].starts_with("GPU-")) {
-      node.gpus.push_back({.index = number_in(row[1]),
-                           .uuid = row[0],
-                           .name = row[2],
-                           .driver = row[3],
-                           .temperature_c = number_in(row[4]),
-                           .used_mib = number_in(row[5]),
-                           .total_mib = number_in(row[6])});
+      own.gpus.push_back({.index = number_in(row[1]),
+                          .uuid = row[0],
+                          .name = row[2],
+                          .driver = row[3],
+                          .temperature_c = number_in(row[4]),
+                          .used_mib = number_in(row[5]),
+                          .total_mib = number_in(row[6])});
     }
   }
   if (!output->is_answer()) {  // it may list some, and say that it has lost another
-    node.problem = output->failure();
+    own.gpu_problem = output->failure();
   }
-  if (node.gpus.empty()) {
-    return node;
+  if (own.gpus.empty()) {
+    return;
   }
-  add_memory_errors(ask, node.gpus);
-  add_slowdowns(ask, node.gpus);
-  if (node.gpus.size() > 1) {
+  add_memory_errors(ask, own.gpus);
+  add_slowdowns(ask, own.gpus);
+  if (own.gpus.size() > 1) {
     const auto matrix = ask({"nvidia-smi", "topo", "-p2p", "r"});
-    node.apart = matrix && matrix->is_answer() ? pairs_apart(matrix->text) : node.apart;
+    own.apart = matrix && matrix->is_answer() ? pairs_apart(matrix->text) : own.apart;
   }
-  return node;
 }
 
 }  // namespace fourfold::doctor

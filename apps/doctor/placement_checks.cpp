@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "placement_checks.hpp"
+#include "rank_checks.hpp"
 
 #include <fourfold/base/message.hpp>
 
@@ -16,74 +16,67 @@ namespace {
 
 std::map<std::string, int> ranks_by_node(const Ranks& ranks) {
   std::map<std::string, int> counts;
-  for (const std::string& node : ranks.nodes) {
-    ++counts[node];
+  for (const RankFacts& facts : ranks) {
+    ++counts[facts.node];
   }
   return counts;
 }
 
-/// Ranks with nowhere else to go, and the cores that they have together.
-struct Oversubscription {
-  std::vector<int> ranks;
-  std::set<int> cores;
-  int threads = 0;
-  bool fits() const { return threads <= std::ssize(cores); }
-};
-
-/// Of each set of cores that some rank has: the ranks that have no other (Hall's condition, for the
+/// Ranks of a machine that have more threads together than cores, in the smallest such groups: of
+/// each set of cores that some rank has, the ranks that have no other (Hall's condition, for the
 /// sets that launchers make).
-std::vector<Oversubscription> oversubscriptions_of(const Ranks& ranks, const Machine& machine) {
-  std::map<std::string, std::set<int>> cores_of_list;
+std::vector<std::vector<int>> oversubscribed_groups(const Ranks& ranks, const Machine& machine) {
+  std::map<std::string, std::vector<int>> cores_of_list;
   for (const int rank : machine.ranks) {
-    const std::string& list = ranks.facts[rank].cores;
-    const std::vector<int> cores = cores_in(list);
-    cores_of_list.try_emplace(list, cores.begin(), cores.end());
+    cores_of_list.try_emplace(ranks[rank].cores, cores_in(ranks[rank].cores));
   }
-  std::vector<Oversubscription> groups;
+  std::vector<std::vector<int>> groups;
   for (const auto& [list, cores] : cores_of_list) {
-    Oversubscription group{.ranks = {}, .cores = cores};
+    std::vector<int> group;
+    int threads = 0;
     for (const int rank : machine.ranks) {
-      const RankFacts& facts = ranks.facts[rank];
-      const std::set<int>& own = cores_of_list.at(facts.cores);
+      const std::vector<int>& own = cores_of_list.at(ranks[rank].cores);
       if (!own.empty() && std::ranges::includes(cores, own)) {
-        group.ranks.push_back(rank);
-        group.threads += facts.threads;
+        group.push_back(rank);
+        threads += ranks[rank].threads;
       }
     }
-    if (!group.ranks.empty()) {
+    if (threads > std::ssize(cores)) {
       groups.push_back(std::move(group));
     }
   }
-  std::ranges::sort(groups, {}, [](const Oversubscription& group) { return group.cores.size(); });
-  return groups;
-}
-
-std::string oversubscription_text(const Oversubscription& group, const Machine& machine) {
-  return fmt::format("{} {} on {} {} with {} on {}", group.ranks.size() == 1 ? "rank" : "ranks",
-                     first_of(group.ranks), machine.str(),
-                     group.ranks.size() == 1 ? "computes" : "compute",
-                     counted(group.threads, "thread"), counted(group.cores.size(), "core"));
-}
-
-/// Those that do not fit, but for what only contains such a one.
-std::vector<Oversubscription> too_many(const Ranks& ranks, const Machine& machine) {
-  std::vector<Oversubscription> found;
-  for (Oversubscription& group : oversubscriptions_of(ranks, machine)) {
-    const bool contains_one = std::ranges::any_of(found, [&](const Oversubscription& smaller) {
-      return std::ranges::includes(group.cores, smaller.cores);
-    });
-    if (!group.fits() && !contains_one) {
-      found.push_back(std::move(group));
+  std::ranges::stable_sort(groups, {}, &std::vector<int>::size);
+  std::vector<std::vector<int>> smallest;
+  for (const std::vector<int>& group : groups) {
+    if (std::ranges::none_of(smallest, [&](const std::vector<int>& part) {
+          return std::ranges::includes(group, part);
+        })) {
+      smallest.push_back(group);
     }
   }
-  return found;
+  return smallest;
+}
+
+std::string oversubscription_text(const Ranks& ranks, const Machine& machine,
+                                  const std::vector<int>& group) {
+  std::set<int> cores;
+  int threads = 0;
+  for (const int rank : group) {
+    const std::vector<int> own = cores_in(ranks[rank].cores);
+    cores.insert(own.begin(), own.end());
+    threads += ranks[rank].threads;
+  }
+  const bool is_one = group.size() == 1;
+  return fmt::format("{} {} on {} {} with {} on {}", is_one ? "rank" : "ranks", first_of(group),
+                     machine.str(), is_one ? "computes" : "compute", counted(threads, "thread"),
+                     counted(cores.size(), "core"));
 }
 
 /// What has to be the same on all ranks.
 void compare(const Ranks& ranks, const char* what, std::string RankFacts::*value, Check& check) {
   std::map<std::string, std::vector<std::string>> nodes_of;
-  for (std::size_t rank = 0; rank < ranks.facts.size(); ++rank) {
-    add_once(nodes_of[ranks.facts[rank].*value], ranks.nodes[rank]);
+  for (const RankFacts& facts : ranks) {
+    add_once(nodes_of[facts.*value], facts.node);
   }
   if (nodes_of.size() <= 1) {
     return;
@@ -99,41 +92,20 @@ void compare(const Ranks& ranks, const char* what, std::string RankFacts::*value
 
 }  // namespace
 
-std::set<int> Ranks::oversubscribed() const {
+std::set<int> oversubscribed(const Ranks& ranks) {
   std::set<int> found;
-  for (const Machine& machine : machines_of(facts, nodes)) {
-    for (const Oversubscription& group : too_many(*this, machine)) {
-      found.insert(group.ranks.begin(), group.ranks.end());
+  for (const Machine& machine : machines_of(ranks)) {
+    for (const std::vector<int>& group : oversubscribed_groups(ranks, machine)) {
+      found.insert(group.begin(), group.end());
     }
   }
   return found;
 }
 
-bool Ranks::are_uneven() const {
-  std::set<int> counts;
-  for (const auto& [node, count] : ranks_by_node(*this)) {
-    counts.insert(count);
-  }
-  return counts.size() > 1;
-}
-
-std::string Ranks::rank_text(const RankFacts& of) const {
-  return fmt::format("rank {} on {}", of.rank, nodes[of.rank]);
-}
-
-std::vector<int> Ranks::first_ranks() const {
-  std::set<std::string> seen;
-  std::vector<int> firsts;
-  for (int rank = 0; rank < std::ssize(nodes); ++rank) {
-    if (seen.insert(nodes[rank]).second) {
-      firsts.push_back(rank);
-    }
-  }
-  return firsts;
-}
-
-std::vector<std::string> Ranks::distinct_nodes() const {
-  return each(first_ranks(), [&](int rank) { return nodes[rank]; });
+bool are_uneven(const Ranks& ranks) {
+  const auto counts = ranks_by_node(ranks);
+  return std::ranges::any_of(
+      counts, [&](const auto& count) { return count.second != counts.begin()->second; });
 }
 
 Check launch_check(const Ranks& ranks) {
@@ -141,7 +113,7 @@ Check launch_check(const Ranks& ranks) {
   const auto counts = ranks_by_node(ranks);
   const auto by_count = [](const auto& a, const auto& b) { return a.second < b.second; };
   const auto [least, most] = std::minmax_element(counts.begin(), counts.end(), by_count);
-  const auto size = std::ssize(ranks.facts);
+  const auto size = std::ssize(ranks);
   check.say(fmt::format("{} on {}", counted(size, "rank"), counted(counts.size(), "node")));
   if (counts.size() > 1) {
     check.say(fmt::format("{}, {} on each", check.summary(),
@@ -150,19 +122,19 @@ Check launch_check(const Ranks& ranks) {
                               : fmt::format("{} to {}", least->second, most->second)));
   }
   const auto other = std::ranges::find_if(
-      ranks.facts, [&](const RankFacts& facts) { return facts.launched_ranks != size; });
-  if (other != ranks.facts.end() && other->launched_ranks > 1) {
+      ranks, [&](const RankFacts& facts) { return facts.launched_ranks != size; });
+  if (other != ranks.end() && other->launched_ranks > 1) {
     check.fail(
         format_message("the launcher started {} ranks, but MPI has {} (the MPI of fourfold and "
                        "the launcher do not understand each other); start with the mpiexec of "
                        "that MPI, or another `srun --mpi=`",
                        other->launched_ranks, size));
   }
-  if (size == 1 && ranks.facts.front().job_tasks > 1) {
+  if (size == 1 && ranks.front().job_tasks > 1) {
     check.warn(
         fmt::format("this job has {} tasks, but this is one process (nothing started it on "
                     "all of them); use `srun fourfold doctor`, or doctor.sbatch",
-                    ranks.facts.front().job_tasks));
+                    ranks.front().job_tasks));
   }
   if (least->second != most->second) {
     check.warn(
@@ -187,8 +159,8 @@ Check mesh_check(const Ranks& ranks, const std::optional<comm::MeshShape>& mesh,
   }
   std::vector<std::string> spread;  // lines of tp that are not on one node
   for (int first = 0; first < mesh->ranks(); first += mesh->tp) {
-    const auto begin = ranks.nodes.begin() + first;
-    if (!std::all_of(begin, begin + mesh->tp, [&](const auto& node) { return node == *begin; })) {
+    if (!std::all_of(ranks.begin() + first, ranks.begin() + first + mesh->tp,
+                     [&](const RankFacts& facts) { return facts.node == ranks[first].node; })) {
       spread.push_back(fmt::format("{}-{}", first, first + mesh->tp - 1));
     }
   }
@@ -196,9 +168,8 @@ Check mesh_check(const Ranks& ranks, const std::optional<comm::MeshShape>& mesh,
                         mesh->tp == 1    ? "there are none"
                         : spread.empty() ? "share a node"
                                          : "are on several nodes"));
-  if (const auto idle = std::ssize(ranks.nodes) - mesh->ranks(); idle > 0) {
-    check.say(
-        fmt::format("{}; {} of {} ranks are not used", check.summary(), idle, ranks.nodes.size()));
+  if (const auto idle = std::ssize(ranks) - mesh->ranks(); idle > 0) {
+    check.say(fmt::format("{}; {} of {} ranks are not used", check.summary(), idle, ranks.size()));
   }
   if (!spread.empty()) {
     const auto counts = ranks_by_node(ranks);
@@ -221,40 +192,40 @@ Check cores_check(const Ranks& ranks) {
   Check check("cores");
   std::size_t fewest = SIZE_MAX;
   int threads = 1;
-  for (const RankFacts& facts : ranks.facts) {
+  for (const RankFacts& facts : ranks) {
     fewest = std::min(fewest, cores_in(facts.cores).size());
     threads = std::max(threads, facts.threads);
   }
   check.say(fewest == 0
                 ? fmt::format("{} thread(s) per rank; cores are not known", threads)
                 : fmt::format("{} per rank, {} allowed{}", counted(threads, "thread"),
-                              counted(fewest, "core"), ranks.facts.size() > 1 ? " at least" : ""));
-  std::vector<std::string> oversubscribed;
-  for (const Machine& machine : machines_of(ranks.facts, ranks.nodes)) {
-    for (const Oversubscription& group : too_many(ranks, machine)) {
-      oversubscribed.push_back(oversubscription_text(group, machine));
+                              counted(fewest, "core"), ranks.size() > 1 ? " at least" : ""));
+  std::vector<std::string> oversubscriptions;
+  for (const Machine& machine : machines_of(ranks)) {
+    for (const std::vector<int>& group : oversubscribed_groups(ranks, machine)) {
+      oversubscriptions.push_back(oversubscription_text(ranks, machine, group));
     }
   }
-  if (!oversubscribed.empty()) {
+  if (!oversubscriptions.empty()) {
     check.warn(
         fmt::format("{} (they take turns there; the figures below are of ranks that wait "
                     "for each other); give --cpus-per-task, `srun --cpu-bind=cores`, or "
                     "fewer ranks and OMP_NUM_THREADS",
-                    first_of(oversubscribed, 3)));
+                    first_of(oversubscriptions, 3)));
   }
   return check;
 }
 
 Check builds_check(const Ranks& ranks) {
   Check check("versions");
-  check.say(fmt::format("fourfold {}", ranks.facts.front().version));
+  check.say(fmt::format("fourfold {}", ranks.front().version));
   compare(ranks, "fourfold", &RankFacts::version, check);
   return check;
 }
 
 Check versions_check(const Ranks& ranks) {
   Check check("versions");
-  const RankFacts& first = ranks.facts.front();
+  const RankFacts& first = ranks.front();
   check.say(fmt::format("fourfold {}, {}, HDF5 {}", first.version, first.mpi, first.hdf5));
   compare(ranks, "MPI", &RankFacts::mpi, check);
   compare(ranks, "HDF5", &RankFacts::hdf5, check);

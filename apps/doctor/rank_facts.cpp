@@ -21,6 +21,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <set>
 #include <sstream>
 
 namespace fourfold::doctor {
@@ -64,6 +65,11 @@ std::int64_t limit_of(auto resource) {
     return -1;
   }
   return limit.rlim_cur;
+}
+
+std::string without_domain(const std::string& host) {
+  const bool is_address = host.find_first_not_of("0123456789.") == std::string::npos;
+  return is_address ? host : host.substr(0, host.find('.'));
 }
 
 }  // namespace
@@ -121,20 +127,22 @@ std::string Machine::str() const {
   return first_of(nodes);
 }
 
-std::vector<Machine> machines_of(const std::vector<RankFacts>& facts,
-                                 const std::vector<std::string>& nodes) {
+std::string RankFacts::str() const {
+  return fmt::format("rank {} on {}", rank, node);
+}
+
+std::vector<Machine> machines_of(const Ranks& ranks) {
   std::vector<Machine> machines;
   std::map<std::string, std::size_t> index;
-  for (int rank = 0; rank < std::ssize(facts); ++rank) {
-    const RankFacts& own = facts[rank];
-    const std::string& key = own.machine.empty() ? nodes[rank] : own.machine;
+  for (const RankFacts& own : ranks) {
+    const std::string& key = own.machine.empty() ? own.node : own.machine;
     const auto found = index.try_emplace(key, machines.size()).first;
     if (found->second == machines.size()) {
       machines.emplace_back();
     }
     Machine& machine = machines[found->second];
-    machine.ranks.push_back(rank);
-    add_once(machine.nodes, nodes[rank]);
+    machine.ranks.push_back(own.rank);
+    add_once(machine.nodes, own.node);
     machine.total_bytes = own.memory_bytes;
     machine.needed_bytes += own.needed_bytes;
     if (own.available_bytes >= 0) {
@@ -144,6 +152,35 @@ std::vector<Machine> machines_of(const std::vector<RankFacts>& facts,
     }
   }
   return machines;
+}
+
+std::vector<std::string> node_names(std::span<const std::string> hosts,
+                                    std::span<const std::string> slurm) {
+  std::map<std::string, std::string> node_of_host;
+  std::map<std::string, std::string> host_of_node;
+  bool fits = hosts.size() == slurm.size();
+  for (std::size_t rank = 0; fits && rank < hosts.size(); ++rank) {
+    fits = !slurm[rank].empty() &&
+           node_of_host.try_emplace(hosts[rank], slurm[rank]).first->second == slurm[rank] &&
+           host_of_node.try_emplace(slurm[rank], hosts[rank]).first->second == hosts[rank];
+  }
+  std::vector<std::string> nodes;
+  nodes.reserve(hosts.size());
+  for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
+    nodes.push_back(fits ? slurm[rank] : without_domain(hosts[rank]));
+  }
+  return nodes;
+}
+
+std::vector<int> first_ranks(const Ranks& ranks) {
+  std::set<std::string> seen;
+  std::vector<int> firsts;
+  for (const RankFacts& facts : ranks) {
+    if (seen.insert(facts.node).second) {
+      firsts.push_back(facts.rank);
+    }
+  }
+  return firsts;
 }
 
 }  // namespace fourfold::doctor

@@ -12,6 +12,10 @@
 
 namespace fourfold::doctor {
 
+std::vector<DirectoryFacts> Examination::facts_of_directory(std::size_t index) const {
+  return each(nodes, [&](const NodeFacts& node) { return node.directories[index]; });
+}
+
 std::string report(const Examination& examination) {
   std::size_t width = 0;
   for (const Check& check : examination.checks) {

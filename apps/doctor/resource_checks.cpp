@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "check.hpp"
-#include "placement_checks.hpp"
+#include "rank_checks.hpp"
 
 #include <fourfold/telemetry/human_text.hpp>
 
@@ -22,7 +21,7 @@ constexpr std::int64_t spare_files = 256;
 
 using telemetry::bytes_text;
 
-/// CollectiveTasks with less memory than the others: one that has lost a module.
+/// Machines with less memory than the others: one that has lost a module.
 void compare_totals(const std::vector<Machine>& machines, Check& check) {
   if (std::ranges::any_of(machines, [](const Machine& one) { return one.total_bytes < 0; })) {
     return;
@@ -70,35 +69,24 @@ void compare_with_needs(const std::vector<Machine>& machines, Check& check) {
   }
 }
 
-std::vector<std::string> nodes_where(const Ranks& ranks, bool (*holds)(const RankFacts&)) {
-  std::vector<std::string> nodes;
-  for (std::size_t rank = 0; rank < ranks.facts.size(); ++rank) {
-    if (holds(ranks.facts[rank])) {
-      add_once(nodes, ranks.nodes[rank]);
-    }
-  }
-  return nodes;
-}
-
 void check_shell_limits(const Ranks& ranks, Check& check) {
-  const std::int64_t wanted = std::ssize(ranks.facts) + spare_files;
-  for (const RankFacts& facts : ranks.facts) {
+  const std::int64_t wanted = std::ssize(ranks) + spare_files;
+  for (const RankFacts& facts : ranks) {
     if (facts.open_files >= 0 && facts.open_files < wanted) {
       check.warn(fmt::format(
           "{} may open {} files (hang detection and some transports have a connection for each "
           "of {} ranks, besides data and checkpoints); raise it: `ulimit -n {}` before sbatch, "
           "which hands it on, or the limits of slurmd",
-          ranks.rank_text(facts), facts.open_files, ranks.facts.size(),
-          std::max<std::int64_t>(4096, wanted)));
+          facts.str(), facts.open_files, ranks.size(), std::max<std::int64_t>(4096, wanted)));
       break;
     }
   }
-  for (const RankFacts& facts : ranks.facts) {
+  for (const RankFacts& facts : ranks) {
     if (facts.address_bytes >= 0 && facts.address_bytes < 2 * facts.needed_bytes) {
       check.warn(fmt::format(
           "{} may address {} (ulimit -v; the run needs {}); lift it: `ulimit -v "
           "unlimited`",
-          ranks.rank_text(facts), bytes_text(facts.address_bytes), bytes_text(facts.needed_bytes)));
+          facts.str(), bytes_text(facts.address_bytes), bytes_text(facts.needed_bytes)));
       break;
     }
   }
@@ -127,8 +115,8 @@ void check_shared_memory(const Ranks& ranks, Check& check) {
                     "containers, ptrace_scope) collectives on a node will be slower",
                     first_of(alone)));
   }
-  for (const Machine& machine : machines_of(ranks.facts, ranks.nodes)) {
-    const RankFacts& facts = ranks.facts[machine.ranks.front()];
+  for (const Machine& machine : machines_of(ranks)) {
+    const RankFacts& facts = ranks[machine.ranks.front()];
     const std::int64_t count = machine.ranks.size();
     if (count > 1 && (!facts.has_shm || (facts.shm_free_bytes >= 0 &&
                                          facts.shm_free_bytes < count * shm_bytes_per_rank))) {
@@ -147,7 +135,7 @@ void check_shared_memory(const Ranks& ranks, Check& check) {
 
 Check memory_check(const Ranks& ranks) {
   Check check("memory");
-  const std::vector<Machine> machines = machines_of(ranks.facts, ranks.nodes);
+  const std::vector<Machine> machines = machines_of(ranks);
   const Machine& least = *std::ranges::min_element(
       machines, {}, [](const Machine& one) { return one.available_bytes - one.needed_bytes; });
   if (least.available_bytes < 0) {
@@ -167,9 +155,9 @@ Check memory_check(const Ranks& ranks) {
 
 Check limits_check(const Ranks& ranks) {
   Check check("limits");
-  const RankFacts& first = ranks.facts.front();
+  const RankFacts& first = ranks.front();
   std::set<std::string> settings;
-  for (const RankFacts& facts : ranks.facts) {
+  for (const RankFacts& facts : ranks) {
     settings.insert(facts.huge_pages);
   }
   check.say(fmt::format("open files {}, huge pages {}",

@@ -22,13 +22,6 @@ namespace {
 /// Index, manifest and what else lies in a step, with its folder.
 constexpr std::int64_t files_beside_payloads = 8;
 
-/// What the run writes to file systems.
-struct Written {
-  std::int64_t save_bytes = 0;          ///< a checkpoint
-  std::int64_t most_of_rank_bytes = 0;  ///< of it
-  std::int64_t offloaded_bytes = 0;     ///< by this rank
-};
-
 /// Steps that will lie there together at most, less those that do already; the one being written
 /// counts.
 std::int64_t steps_to_come(const runfile::RunConfig& config) {
@@ -57,10 +50,10 @@ Directory checkpoint_directory(const runfile::RunConfig& config, std::int64_t sa
               steps * (files_beside_payloads + (config.checkpoint.files == "rank" ? ranks : 1))};
 }
 
-std::vector<Directory> directories_of(const runfile::RunConfig& config, const Written& written,
+std::vector<Directory> directories_of(const runfile::RunConfig& config, const RunNeeds& needs,
                                       int ranks, std::int64_t ranks_on_node) {
   std::vector<Directory> directories{
-      checkpoint_directory(config, written.save_bytes, ranks),
+      checkpoint_directory(config, needs.save_bytes, ranks),
       {.key = "log.dir", .path = config.log.dir, .use = Directory::Use::first_rank}};
   if (!config.data.train.empty()) {
     directories.push_back({.key = "data.train",
@@ -71,7 +64,7 @@ std::vector<Directory> directories_of(const runfile::RunConfig& config, const Wr
   if (!config.checkpoint.node_local_dir.empty()) {
     const std::int64_t copies = (config.checkpoint.node_local_keep_last + 1) *
                                 (config.checkpoint.node_local_partner ? 2 : 1);
-    const std::int64_t bytes = copies * written.most_of_rank_bytes * ranks_on_node;
+    const std::int64_t bytes = copies * needs.most_saved_by_rank_bytes * ranks_on_node;
     directories.push_back({.key = "checkpoint.node_local_dir",
                            .path = config.checkpoint.node_local_dir,
                            .use = Directory::Use::node,
@@ -79,7 +72,7 @@ std::vector<Directory> directories_of(const runfile::RunConfig& config, const Wr
                            .needed_bytes = bytes});
   }
   if (config.offload.optimizer == runfile::StateTier::nvme) {
-    const std::int64_t bytes = written.offloaded_bytes * ranks_on_node;
+    const std::int64_t bytes = needs.offloaded_bytes * ranks_on_node;
     directories.push_back({.key = "offload.optimizer",
                            .path = config.offload.nvme_directory,
                            .use = Directory::Use::node,
@@ -106,8 +99,7 @@ comm::MeshShape mesh_for(runfile::EffectiveConfig& effective, int ranks) {
 }
 
 /// Whatever does not fit these ranks is thrown, as training would.
-void plan(runfile::EffectiveConfig effective, int rank, int ranks, RunNeeds& needs,
-          Written& written) {
+void plan(runfile::EffectiveConfig effective, int rank, int ranks, RunNeeds& needs) {
   const comm::MeshShape mesh = mesh_for(effective, ranks);
   needs.mesh = mesh;
   const train::ResolvedRun run =
@@ -117,18 +109,18 @@ void plan(runfile::EffectiveConfig effective, int rank, int ranks, RunNeeds& nee
   const train::RankPlan plan = train::plan_rank(run, takes_part ? rank : 0);
   const auto layouts = train::state_layouts(run, train::saved_tensors(run));
   const auto bytes = io::plan_save(layouts, static_cast<int>(mesh.ranks())).bytes_of_rank;
-  written.save_bytes = std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0});
-  written.most_of_rank_bytes = std::ranges::max(bytes);
+  needs.save_bytes = std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0});
+  needs.most_saved_by_rank_bytes = std::ranges::max(bytes);
   if (!takes_part) {
     return;
   }
-  written.offloaded_bytes = plan.file_bytes;
+  needs.offloaded_bytes = plan.file_bytes;
   const std::size_t beside = plan.host_bytes + plan.image_bytes + plan.process_bytes;
   needs.rank_bytes = device::has_own_memory ? beside
                                             : std::accumulate(plan.memory_bytes.begin(),
                                                               plan.memory_bytes.end(), beside);
   if (config.checkpoint.async) {
-    needs.rank_bytes += config.checkpoint.async_copies * written.most_of_rank_bytes;
+    needs.rank_bytes += config.checkpoint.async_copies * needs.most_saved_by_rank_bytes;
   }
 }
 
@@ -142,13 +134,11 @@ RunNeeds needs_of(const Arguments& arguments, int rank, int ranks, std::int64_t 
     runfile::log_remarks(effective);
     needs.precision = effective.config.train.precision;
     needs.algorithm = effective.config.mesh.host_collectives;
-    Written written;
-    if (const auto failure =
-            comm::capture_failure([&] { plan(effective, rank, ranks, needs, written); })) {
+    if (const auto failure = comm::capture_failure([&] { plan(effective, rank, ranks, needs); })) {
       needs.mesh.reset();
       needs.problem = runfile::located(failure->message, effective.origins);
     }
-    needs.directories = directories_of(effective.config, written, ranks, ranks_on_node);
+    needs.directories = directories_of(effective.config, needs, ranks, ranks_on_node);
   }
   for (const std::string& directory : arguments.directories) {
     needs.directories.push_back({.key = "--dir", .path = directory});

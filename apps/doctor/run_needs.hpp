@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "arguments.hpp"
-#include "directory_check.hpp"
+#include "node_facts.hpp"
 
 #include <fourfold/base/dtype.hpp>
 #include <fourfold/comm/algorithm.hpp>
@@ -16,12 +15,23 @@
 
 namespace fourfold::doctor {
 
+struct Arguments {
+  std::string run_file;                  ///< empty: none
+  std::vector<std::string> overrides;    ///< --set
+  std::vector<std::string> directories;  ///< --dir
+  double seconds = 45;                   ///< for all of it, about
+  bool json = false;
+};
+
 /// What the run of a run file will ask of the ranks and of the file systems.
 struct RunNeeds {
   /// None without a run file, or if it does not fit. It may leave ranks over, the last ones.
   std::optional<comm::MeshShape> mesh;
   std::string problem;          ///< why it does not fit these ranks
   std::int64_t rank_bytes = 0;  ///< memory of this rank on its host
+  std::int64_t save_bytes = 0;  ///< of a checkpoint
+  std::int64_t most_saved_by_rank_bytes = 0;
+  std::int64_t offloaded_bytes = 0;  ///< by this rank, to a file
   DType precision = DType::f32;
   comm::Algorithm algorithm = comm::Algorithm::automatic;
   std::vector<Directory> directories;  ///< those of --dir last

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "directory_check.hpp"
 #include "examination.hpp"
 #include "healthy_ranks.hpp"
+#include "node_facts.hpp"
 #include "records.hpp"
 
 #include <fourfold/base/error.hpp>
@@ -12,8 +12,6 @@
 
 namespace fourfold::doctor {
 namespace {
-
-using Indices = std::vector<std::size_t>;
 
 /// Of nodes that all see the same.
 std::vector<DirectoryFacts> shared_facts(std::size_t nodes) {
@@ -25,28 +23,32 @@ std::vector<DirectoryFacts> shared_facts(std::size_t nodes) {
   facts.free_bytes = 1'000'000'000;
   facts.free_files = 1000;
   facts.sees_first = facts.sees_second = true;
-  return std::vector<DirectoryFacts>(nodes, facts);
+  std::vector<DirectoryFacts> all(nodes, facts);
+  for (std::size_t i = 0; i < nodes; ++i) {
+    all[i].node = fmt::format("node{}", i);
+  }
+  return all;
 }
 
 Check check_of(const std::vector<DirectoryFacts>& facts, const Directory& directory) {
-  return directory_check(healthy_ranks(static_cast<int>(facts.size()), 2), directory, facts);
+  return directory_check(directory, facts);
 }
 
 const Directory checkpoints{.key = "checkpoint.dir", .path = "/work"};
 
 TEST_CASE("nodes on another file system than most are found, the first among them",
           "[directories]") {
-  CHECK(strangers(shared_facts(4)) == Indices{});
+  CHECK(strangers(shared_facts(4)) == Names{});
   std::vector<DirectoryFacts> facts = shared_facts(4);
   facts[2].sees_first = facts[2].sees_second = false;
-  CHECK(strangers(facts) == Indices{2});
+  CHECK(strangers(facts) == Names{"node2"});
   // The first node itself has something of its own.
   facts = shared_facts(4);
   facts[0].sees_second = false;
   for (const std::size_t node : {1U, 2U, 3U}) {
     facts[node].sees_first = false;
   }
-  CHECK(strangers(facts) == Indices{0});
+  CHECK(strangers(facts) == Names{"node0"});
   // Everyone has.
   facts = shared_facts(4);
   for (std::size_t node = 0; node < 4; ++node) {
@@ -57,7 +59,7 @@ TEST_CASE("nodes on another file system than most are found, the first among the
   // Of two that differ nobody can tell which is right.
   facts.resize(2);
   CHECK(strangers(facts) == std::nullopt);
-  CHECK(strangers(shared_facts(1)) == Indices{});
+  CHECK(strangers(shared_facts(1)) == Names{});
 }
 
 TEST_CASE("a directory that is not shared fails; a node that is apart is bad", "[directories]") {
@@ -126,44 +128,44 @@ TEST_CASE("no links, slow disks and other data are told", "[directories]") {
 }
 
 TEST_CASE("a clock is wrong against the median, whoever's it is", "[clocks]") {
-  const Ranks ranks = healthy_ranks(3, 1);
+  std::vector<NodeFacts> nodes(3);
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    nodes[i].node = fmt::format("node{}", i);
+  }
   const auto check = [&](double first_s, double second_s, double third_s) {
-    return clock_check(ranks, std::vector<ClockFacts>{{.offset_s = first_s, .name_problem = ""},
-                                                      {.offset_s = second_s, .name_problem = ""},
-                                                      {.offset_s = third_s, .name_problem = ""}});
+    nodes[0].clock_offset_s = first_s;
+    nodes[1].clock_offset_s = second_s;
+    nodes[2].clock_offset_s = third_s;
+    return clock_check(nodes);
   };
   CHECK(check(0, 0.01, -0.01).status() == Status::ok);
   CHECK(finds(check(0, 5, 5), "the clock of node0 is 5.0 s after"));
   CHECK(finds(check(0, 5, 0), "the clock of node1 is 5.0 s before"));
   CHECK(check(0, 0, -100).bad_nodes() == Names{"node2"});
-  const std::vector<ClockFacts> lost{{.offset_s = 0, .name_problem = ""},
-                                     {.offset_s = 0, .name_problem = "does not know node0"},
-                                     {.offset_s = 0, .name_problem = ""}};
-  CHECK(finds(names_check(ranks, lost), "node1 does not know node0"));
+  nodes[1].name_problem = "does not know node0";
+  CHECK(finds(names_check(nodes), "node1 does not know node0"));
 }
 
 TEST_CASE("records come over as they were sent", "[records]") {
-  RankFacts sent = healthy_ranks(1, 1).facts.front();
+  RankFacts sent = healthy_ranks(1, 1).front();
   sent.has_rdma = true;
   sent.locked_bytes = 65536;
-  RankFacts got;
-  from_text(to_text(sent), got);
+  const auto got = from_text<RankFacts>(to_text(sent));
   CHECK(got.host == sent.host);
   CHECK(got.cores == sent.cores);
   CHECK(got.locked_bytes == 65536);
   CHECK(got.has_rdma);
-  std::vector<DirectoryFacts> directories;
-  from_text(to_text(std::vector<DirectoryFacts>{{.probed = "/w\xff", .problem = "gone"}}),
-            directories);
-  REQUIRE(directories.size() == 1);
-  CHECK(directories[0].problem == "gone");
+  NodeFacts node{.node = "node0"};
+  node.directories = {{.probed = "/w\xff", .problem = "gone"}};
+  const auto back = from_text<NodeFacts>(to_text(node));
+  REQUIRE(back.directories.size() == 1);
+  CHECK(back.directories[0].problem == "gone");
 }
 
 TEST_CASE("records of another version are refused, and are no fault of ours", "[records]") {
   for (const char* text : {R"({"rank": 1})", "{", R"({"rank": 1e999})"}) {
-    RankFacts got;
     try {
-      from_text(text, got);
+      from_text<RankFacts>(text);
       FAIL("accepted");
     } catch (const UserError& error) {
       CHECK(error.code() == ExitCode::config);
@@ -175,9 +177,7 @@ TEST_CASE("records of another version are refused, and are no fault of ours", "[
 TEST_CASE("the report ends with what sbatch takes, the JSON has it as a list", "[report]") {
   Examination found;
   found.ranks = healthy_ranks(2, 1);
-  found.speeds.resize(2);
-  found.clocks.resize(2);
-  found.gpus.resize(2);
+  found.nodes.resize(2);
   found.checks.emplace_back("memory").say("plenty");
   CHECK(report(found).ends_with("exit code 0\nexclude:\n"));
   CHECK(nlohmann::json::parse(to_json(found))["exclude"].empty());

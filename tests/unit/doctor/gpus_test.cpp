@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu_facts.hpp"
 #include "healthy_ranks.hpp"
+#include "node_facts.hpp"
 #include "records.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -18,8 +18,9 @@ using program::CommandOutput;
 /// A node's nvidia-smi, by the word that tells its tables apart.
 using Answers = std::map<std::string, CommandOutput>;
 
-NodeGpus look(const Answers& answers) {
-  return query_gpus([&](const std::vector<std::string>& command) {
+NodeFacts look(const Answers& answers) {
+  NodeFacts node;
+  const auto answer_to = [&](const std::vector<std::string>& command) {
     for (const auto& [word, answer] : answers) {
       if (std::ranges::any_of(command, [&](const std::string& argument) {
             return argument.find(word) != std::string::npos;
@@ -29,7 +30,9 @@ NodeGpus look(const Answers& answers) {
     }
     return std::optional(
         CommandOutput{2, "Field \"" + command[1] + "\" is not a valid field to query.\n"});
-  });
+  };
+  query_gpus(answer_to, node);
+  return node;
 }
 
 const Answers two_gpus{
@@ -47,45 +50,52 @@ const Answers two_gpus{
     {"topo", {0, " \tGPU0\tGPU1\t\n GPU0\tX\tOK\t\n GPU1\tOK\tX\t\n\nLegend:\n\n  X    = Self\n"}}};
 
 /// The same, with one table changed.
-NodeGpus but(const std::string& word, const std::string& text, int code = 0) {
+NodeFacts but(const std::string& word, const std::string& text, int code = 0) {
   Answers answers = two_gpus;
   answers[word] = {code, text};
   return look(answers);
 }
 
-Check check_of(const std::vector<NodeGpus>& nodes, bool on_gpus = false) {
-  Ranks ranks = healthy_ranks(static_cast<int>(nodes.size()), 2);
-  for (RankFacts& facts : ranks.facts) {
-    facts.gpu = std::to_string(facts.rank);
+std::vector<NodeFacts> named(std::vector<NodeFacts> nodes) {
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    nodes[i].node = fmt::format("node{}", i);
   }
-  return devices_check(ranks, nodes, on_gpus);
+  return nodes;
 }
 
-const NodeGpus sound = look(two_gpus);
-const NodeGpus none = query_gpus([](const auto&) { return std::nullopt; });
+Check check_of(const std::vector<NodeFacts>& nodes, bool on_gpus = false) {
+  Ranks ranks = healthy_ranks(static_cast<int>(nodes.size()), 2);
+  for (RankFacts& facts : ranks) {
+    facts.gpu = std::to_string(facts.rank);
+  }
+  return devices_check(ranks, named(nodes), on_gpus);
+}
+
+const NodeFacts sound = look(two_gpus);
+const NodeFacts none = {};  // nvidia-smi is not there
 
 }  // namespace
 
 TEST_CASE("GPUs are read from what nvidia-smi prints", "[gpus]") {
   REQUIRE(sound.gpus.size() == 2);
-  CHECK(sound.problem.empty());
+  CHECK(sound.gpu_problem.empty());
   const GpuFacts& gpu = sound.gpus[1];
   CHECK((gpu.index == 1 && gpu.uuid == "GPU-bb" && gpu.name == "NVIDIA H100 80GB HBM3"));
   CHECK((gpu.driver == "535.104.05" && gpu.temperature_c == 44));
   CHECK((gpu.used_mib == 4 && gpu.total_mib == 81559 && gpu.uncorrected_errors == 0));
   CHECK(sound.apart.empty());
-  NodeGpus back;
-  from_text(to_text(sound), back);
-  CHECK(to_text(back) == to_text(sound));
-  CHECK_FALSE(none.has_driver);
+  CHECK(to_text(from_text<NodeFacts>(to_text(sound))) == to_text(sound));
+  NodeFacts without;
+  query_gpus([](const auto&) { return std::nullopt; }, without);
+  CHECK(to_text(without) == to_text(none));
 }
 
 TEST_CASE("what a driver does not know is not known", "[gpus]") {
-  const NodeGpus old = look({{"temperature.gpu", two_gpus.at("temperature.gpu")}});
+  const NodeFacts old = look({{"temperature.gpu", two_gpus.at("temperature.gpu")}});
   REQUIRE(old.gpus.size() == 2);
   CHECK(old.gpus[0].uncorrected_errors == -1);
   CHECK(check_of({old, old}).status() == Status::ok);
-  const NodeGpus desktop = but("ecc.errors", "GPU-aa, [N/A]\nGPU-bb, [Not Supported]\n");
+  const NodeFacts desktop = but("ecc.errors", "GPU-aa, [N/A]\nGPU-bb, [Not Supported]\n");
   CHECK(desktop.gpus[1].uncorrected_errors == -1);
   // Newer drivers call throttling events.
   Answers renamed = two_gpus;
@@ -110,19 +120,20 @@ TEST_CASE("sound GPUs are fine, and so are nodes without any", "[gpus]") {
   CHECK(check_of({sound, sound}, true).summary().ends_with("; ranks compute on them"));
   CHECK(check_of({none, none}, true).summary().starts_with("nvidia-smi lists none"));
   // A node of a cluster whose image has the driver's tools, and no GPU.
-  const NodeGpus tools = but("temperature.gpu", "No devices were found\n", 6);
+  const NodeFacts tools = but("temperature.gpu", "No devices were found\n", 6);
   CHECK(check_of({tools, tools}).status() == Status::ok);
   CHECK(check_of({none, tools, sound}).status() == Status::ok);  // a job of two kinds of nodes
 }
 
 TEST_CASE("ranks with one GPU are a finding where ranks compute on GPUs", "[gpus]") {
   Ranks ranks = healthy_ranks(2, 2);
-  const std::vector<NodeGpus> unlisted{none, none};  // in containers there is no nvidia-smi
+  const std::vector<NodeFacts> unlisted =
+      named({none, none});  // in containers there is no nvidia-smi
   for (std::size_t rank = 0; rank < 4; ++rank) {
-    ranks.facts[rank].gpu = rank % 2 == 0 ? "0000:17:00.0" : "0000:65:00.0";
+    ranks[rank].gpu = rank % 2 == 0 ? "0000:17:00.0" : "0000:65:00.0";
   }
   CHECK(devices_check(ranks, unlisted, true).status() == Status::ok);
-  ranks.facts[3].gpu = ranks.facts[2].gpu;
+  ranks[3].gpu = ranks[2].gpu;
   CHECK(devices_check(ranks, unlisted, false).status() == Status::ok);
   const Check check = devices_check(ranks, unlisted, true);
   CHECK(check.status() == Status::fail);
@@ -133,7 +144,7 @@ TEST_CASE("ranks with one GPU are a finding where ranks compute on GPUs", "[gpus
 }
 
 TEST_CASE("a node with bad GPUs is named", "[gpus]") {
-  const auto blames_second = [](const NodeGpus& node, const std::string& text) {
+  const auto blames_second = [](const NodeFacts& node, const std::string& text) {
     const Check check = check_of({sound, node, sound});
     CHECK(finds(check, text));
     return check.bad_nodes() == Names{"node1"};
@@ -156,7 +167,7 @@ TEST_CASE("a node with bad GPUs is named", "[gpus]") {
 }
 
 TEST_CASE("what a run would survive is warned of", "[gpus]") {
-  const auto warns = [](const std::vector<NodeGpus>& nodes, const std::string& text) {
+  const auto warns = [](const std::vector<NodeFacts>& nodes, const std::string& text) {
     const Check check = check_of(nodes);
     return check.status() == Status::warning && finds(check, text);
   };
@@ -168,7 +179,7 @@ TEST_CASE("what a run would survive is warned of", "[gpus]") {
   CHECK(warns({sound, sound, but("temperature.gpu", other)}, "on node2 is 550.54"));
   CHECK(warns({sound, sound, but("temperature.gpu", other)}, "40000 of 81559 MiB of GPU 0"));
   // Where none reach each other they are of a kind that does not.
-  const NodeGpus apart = but("topo", "\tGPU0\tGPU1\n GPU0\tX\tGNS\n GPU1\tGNS\tX\n");
+  const NodeFacts apart = but("topo", "\tGPU0\tGPU1\n GPU0\tX\tGNS\n GPU1\tGNS\tX\n");
   CHECK(check_of({apart, apart}).status() == Status::ok);
   CHECK(check_of({apart, apart}).summary().find("not all reach each other") != std::string::npos);
 }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "placement_checks.hpp"
+#include "rank_checks.hpp"
 
 #include <fmt/format.h>
 
@@ -19,6 +19,7 @@ inline Ranks healthy_ranks(int nodes, int per_node) {
     const std::string node = fmt::format("node{}", rank / per_node);
     RankFacts facts;
     facts.rank = rank;
+    facts.node = node;
     facts.host = node + ".cluster";
     facts.machine = node;
     facts.launched_ranks = nodes * per_node;
@@ -30,8 +31,7 @@ inline Ranks healthy_ranks(int nodes, int per_node) {
     facts.version = "1.0";
     facts.mpi = "MPICH 4";
     facts.hdf5 = "1.10";
-    ranks.facts.push_back(facts);
-    ranks.nodes.push_back(node);
+    ranks.push_back(facts);
   }
   return ranks;
 }
