@@ -9,54 +9,42 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <ranges>
 #include <string>
-#include <vector>
 
 namespace fourfold::telemetry {
 namespace {
 
-struct Key {
-  const char* name;
-  bool (*is_right)(const Json& json, const char* key);
-};
+using IsRight = std::function<bool(const Json&)>;
 
-struct Event {
-  const char* name;
-  std::vector<Key> keys;  ///< which every version has written
-};
-
-bool is_count(const Json& json, const char* key) {
-  return count_in(json, key).has_value();
+bool is_count(const Json& value) {
+  constexpr std::int64_t most = std::int64_t{1} << 53;  // up to which programs agree on integers
+  return whole_number_if_any<std::int64_t>(value, 0, most).has_value();
 }
 
-bool is_count_or_null(const Json& json, const char* key) {
-  return json.contains(key) && (json[key].is_null() || is_count(json, key));
+bool is_count_or_null(const Json& value) {
+  return value.is_null() || is_count(value);
 }
 
-bool is_number_or_null(const Json& json, const char* key) {
-  return json.contains(key) && (json[key].is_null() || json[key].is_number());
+bool is_number_or_null(const Json& value) {
+  return value.is_null() || value.is_number();
 }
 
-bool is_code(const Json& json, const char* key) {
-  return exit_code_in(json, key).has_value();
+bool is_code(const Json& value) {
+  return whole_number_if_any<std::uint8_t>(value).has_value();
 }
 
-bool is_text(const Json& json, const char* key) {
-  return json.contains(key) && json[key].is_string();
-}
-
-bool is_list(const Json& json, const char* key) {
-  return json.contains(key) && json[key].is_array();
-}
-
-bool is_object(const Json& json, const char* key) {
-  return json.contains(key) && json[key].is_object();
-}
-
-const std::vector<Event>& events() {
-  static const std::vector<Key> start{
+/// By the name of an event: keys that every version has written, and what they hold.
+const std::map<std::string, std::map<std::string, IsRight>>& events() {
+  static const IsRight is_text = &Json::is_string;
+  static const IsRight is_list = &Json::is_array;
+  static const IsRight is_object = &Json::is_object;
+  static const std::map<std::string, IsRight> start{
       {"from_step", is_count}, {"steps", is_count}, {"mesh", is_text}, {"rank_hosts", is_list}};
-  static const std::vector<Event> all{
+  static const std::map<std::string, std::map<std::string, IsRight>> all{
       {"start", start},
       {"resume", start},
       {"step",
@@ -79,16 +67,15 @@ const std::vector<Event>& events() {
 }
 
 bool is_event(const Json& json) {
-  const std::string name = text_in(json, "event");
-  return time_in(json, "time") && std::ranges::any_of(events(), [&](const Event& event) {
-           return name == event.name && std::ranges::all_of(event.keys, [&](const Key& key) {
-                    return key.is_right(json, key.name);
-                  });
+  const auto event = events().find(text_in(json, "event"));
+  return time_in(json, "time") && event != events().end() &&
+         std::ranges::all_of(event->second, [&](const auto& key) {
+           return json.contains(key.first) && key.second(json[key.first]);
          });
 }
 
-std::string opening_of(const Event& event) {
-  return fmt::format(R"({{"event":"{}","time":)", event.name);
+std::string opening_of(const std::string& event) {
+  return fmt::format(R"({{"event":"{}","time":)", event);
 }
 
 }  // namespace
@@ -106,12 +93,13 @@ bool begins_with_events(std::string_view head) {
     if (!json.is_discarded()) {
       return is_event(json);
     }
+    const auto openings = events() | std::views::keys | std::views::transform(opening_of);
     if (std::ranges::any_of(
-            events(), [&](const Event& event) { return line.starts_with(opening_of(event)); })) {
+            openings, [&](const std::string& opening) { return line.starts_with(opening); })) {
       return true;
     }
     if (std::ranges::none_of(
-            events(), [&](const Event& event) { return opening_of(event).starts_with(line); })) {
+            openings, [&](const std::string& opening) { return opening.starts_with(line); })) {
       return false;
     }
     head.remove_prefix(line.size());  // it may be of anybody: the next one tells

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <ranges>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -212,38 +213,37 @@ MetricsReader::MetricsReader(const std::filesystem::path& file) : lines_(file) {
     } else if (event == "eval") {
       ++evaluation_lines_;
     } else if (event == "start" || event == "resume") {
-      starts_.push_back({number, line.integer("from_step")});
+      starts_[number] = line.integer("from_step");
     }
   }
 }
 
 std::int64_t MetricsReader::replay(MetricSink& sink) {
   constexpr std::int64_t all = std::numeric_limits<std::int64_t>::max();
-  // By start: up to which step what was before it counts, all later starts considered.
-  std::vector<std::int64_t> limits(starts_.size() + 1, all);
+  // By the line of a start: up to which step what was before it counts, all later ones considered.
+  std::map<std::int64_t, std::int64_t> limits;
+  std::int64_t limit = all;
   std::int64_t new_run_line = 0;
-  for (std::size_t i = starts_.size(); i-- > 0;) {
-    limits[i] = std::min(limits[i + 1], starts_[i].from_step);
-    if (starts_[i].from_step <= 0) {
-      new_run_line = std::max(new_run_line, starts_[i].line);
+  for (const auto& [number, from_step] : starts_ | std::views::reverse) {
+    limit = limits[number] = std::min(limit, from_step);
+    if (from_step <= 0) {
+      new_run_line = std::max(new_run_line, number);
     }
   }
   MetricSink nobody;
   simdjson::dom::parser parser;
   lines_.rewind();
   std::int64_t damaged_lines = 0;
-  std::size_t starts_before = 0;
   std::string_view text;
   for (std::int64_t number = 0; lines_.next(text); ++number) {
-    if (starts_before < starts_.size() && starts_[starts_before].line == number) {
-      ++starts_before;
-    }
     if (text.empty()) {
       continue;
     }
     const Line line(parser, text);
+    const auto next_start = limits.upper_bound(number);
     MetricSink& counting = number < new_run_line ? nobody : sink;
-    if (!line.is_object() || !pass_on(line, limits[starts_before], counting)) {
+    if (!line.is_object() ||
+        !pass_on(line, next_start == limits.end() ? all : next_start->second, counting)) {
       ++damaged_lines;
     }
   }

@@ -35,87 +35,54 @@ void ValueDistribution::add(double value) {
 }
 
 void ValueDistribution::add(const ValueDistribution& other) {
-  for (const Count& each : other.counts_) {
-    add(each.key << other.dropped_bits_, each.count);
-  }
-  for (const Count& each : other.pending_) {
-    add(each.key << other.dropped_bits_, each.count);
+  drop_bits(other.dropped_bits_);  // what the other has rounded is not known better here
+  for (const auto& [key, times] : other.counts_) {
+    add(key << other.dropped_bits_, times);
   }
   count_ += other.count_;
-  // What the other has rounded is not known better here.
-  if (dropped_bits_ < other.dropped_bits_) {
-    sort_values();
-    for (Count& each : counts_) {
-      each.key >>= other.dropped_bits_ - dropped_bits_;
-    }
-    dropped_bits_ = other.dropped_bits_;
-    counts_ = merged(std::move(counts_));
-  }
 }
 
-void ValueDistribution::add(std::uint64_t ordered, std::int64_t count) {
-  if (pending_.size() == most_different) {
-    sort_values();
-  }
-  pending_.push_back({ordered >> dropped_bits_, count});
-}
-
-/// @param counts  of rising keys, some of which are the same
-std::vector<ValueDistribution::Count> ValueDistribution::merged(std::vector<Count> counts) {
-  std::size_t kept = 0;
-  for (std::size_t i = 1; i < counts.size(); ++i) {
-    if (counts[i].key == counts[kept].key) {
-      counts[kept].count += counts[i].count;
-    } else {
-      counts[++kept] = counts[i];
-    }
-  }
-  counts.resize(counts.empty() ? 0 : kept + 1);
-  return counts;
-}
-
-void ValueDistribution::sort_values() {
-  std::ranges::sort(pending_, {}, &Count::key);
-  const std::ptrdiff_t middle = counts_.size();
-  counts_.insert(counts_.end(), pending_.begin(), pending_.end());
-  pending_.clear();
-  std::ranges::inplace_merge(counts_, counts_.begin() + middle, {}, &Count::key);
-  counts_ = merged(std::move(counts_));
+void ValueDistribution::add(std::uint64_t ordered, double times) {
+  counts_[ordered >> dropped_bits_] += times;
   while (counts_.size() > most_different) {
-    ++dropped_bits_;
-    for (Count& each : counts_) {
-      each.key >>= 1U;
-    }
-    counts_ = merged(std::move(counts_));
+    drop_bits(dropped_bits_ + 1);
   }
 }
 
-std::vector<ValueDistribution::Bucket> ValueDistribution::buckets() const {
-  ValueDistribution sorted = *this;
-  sorted.sort_values();
-  const int dropped = sorted.dropped_bits_;
-  const std::uint64_t half = dropped > 0 ? std::uint64_t{1} << (dropped - 1) : 0;
-  std::vector<Bucket> result;
-  result.reserve(sorted.counts_.size());
-  for (const Count& each : sorted.counts_) {
-    result.push_back({number((each.key << dropped) + half), static_cast<double>(each.count)});
+/// @param bits  of all that are dropped then; fewer than now change nothing
+void ValueDistribution::drop_bits(int bits) {
+  if (bits <= dropped_bits_) {
+    return;
+  }
+  std::unordered_map<std::uint64_t, double> merged;
+  for (const auto& [key, times] : counts_) {
+    merged[key >> (bits - dropped_bits_)] += times;
+  }
+  counts_ = std::move(merged);
+  dropped_bits_ = bits;
+}
+
+std::map<double, double> ValueDistribution::buckets() const {
+  const std::uint64_t half = dropped_bits_ > 0 ? std::uint64_t{1} << (dropped_bits_ - 1) : 0;
+  std::map<double, double> result;
+  for (const auto& [key, times] : counts_) {
+    result[number((key << dropped_bits_) + half)] += times;
   }
   return result;
 }
 
 double ValueDistribution::percentile(double share) const {
   FOURFOLD_EXPECT(share >= 0 && share <= 1);
-  const std::vector<Bucket> all = buckets();
   double finite = 0;
-  for (const Bucket& bucket : all) {
-    finite += bucket.count;
+  for (const auto& [key, times] : counts_) {
+    finite += times;
   }
   const double rank = std::max(std::ceil(share * finite), 1.0);
   double below = 0;
-  for (const Bucket& bucket : all) {
-    below += bucket.count;
+  for (const auto& [value, times] : buckets()) {
+    below += times;
     if (below >= rank) {
-      return bucket.value;
+      return value;
     }
   }
   return std::numeric_limits<double>::quiet_NaN();

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <vector>
+#include <map>
 
 namespace fourfold::telemetry {
 
@@ -32,13 +32,9 @@ class MetricsReader {
   std::int64_t replay(MetricSink& sink);
 
  private:
-  struct Start {
-    std::int64_t line = 0;       ///< its number, from 0
-    std::int64_t from_step = 0;  ///< <= 0: a new run
-  };
-
   io::LineReader lines_;
-  std::vector<Start> starts_;
+  /// By the number of its line, from 0: the step that a start goes on from; <= 0: a new run.
+  std::map<std::int64_t, std::int64_t> starts_;
   std::int64_t step_lines_ = 0;
   std::int64_t evaluation_lines_ = 0;
 };

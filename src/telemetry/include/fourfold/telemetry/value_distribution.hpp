@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <map>
+#include <unordered_map>
 
 namespace fourfold::telemetry {
 
-/// How often a number occurred, of any number of them in two megabytes: for percentiles and
+/// How often a number occurred, of any number of them in a few megabytes: for percentiles and
 /// histograms of what does not fit into memory.
 ///
 /// Counted are the leading bits of the numbers, in the order of their values: all 64 as long as
@@ -17,36 +17,24 @@ namespace fourfold::telemetry {
 /// wrong by; of 5 million step times that all differ and lie between x and 2x, 2^-17 of it.
 class ValueDistribution {
  public:
-  /// Numbers of about the same value.
-  struct Bucket {
-    double value = 0;
-    double count = 0;  ///< a whole number
-  };
-
   /// A number that is not finite only counts.
   void add(double value);
   void add(const ValueDistribution& other);
 
   /// All that were added, also those that are not finite.
   std::int64_t count() const noexcept { return count_; }
-  /// By rising value; finite ones only.
-  std::vector<Bucket> buckets() const;
+  /// How often there were numbers of about this value; finite ones only.
+  std::map<double, double> buckets() const;
   /// The smallest value that is at least as large as `share` of all finite ones (nearest rank); NaN
   /// without any.
   /// @pre 0 <= share <= 1
   double percentile(double share) const;
 
  private:
-  struct Count {
-    std::uint64_t key = 0;  ///< leading bits of an ordered number
-    std::int64_t count = 0;
-  };
-  void add(std::uint64_t ordered, std::int64_t count);
-  void sort_values();
-  static std::vector<Count> merged(std::vector<Count> counts);
+  void add(std::uint64_t ordered, double times);
+  void drop_bits(int bits);
 
-  std::vector<Count> counts_;   ///< by rising key
-  std::vector<Count> pending_;  ///< in the order in which they came
+  std::unordered_map<std::uint64_t, double> counts_;  ///< whole numbers, by leading bits
   int dropped_bits_ = 0;
   std::int64_t count_ = 0;
 };
