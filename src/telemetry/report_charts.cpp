@@ -1,12 +1,14 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "report_sections.hpp"
-#include "svg_chart.hpp"
 
 #include <fourfold/telemetry/human_text.hpp>
+#include <fourfold/telemetry/svg_chart.hpp>
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <string>
 #include <vector>
 
 namespace fourfold::telemetry {
@@ -18,12 +20,12 @@ constexpr std::size_t colors = 6;
 constexpr std::int64_t fewest_to_smooth = 40;
 
 /// Restarts, when there is one run; the lines of several would say nothing.
-std::vector<ChartMark> restarts(std::span<const ReportedRun> runs) {
-  std::vector<ChartMark> marks;
+std::map<double, std::string> restarts(std::span<const ReportedRun> runs) {
+  std::map<double, std::string> marks;
   if (runs.size() == 1) {
     for (const RunHistory::Start& start : runs.front().history.starts) {
       if (start.first_step > 0) {
-        marks.push_back({static_cast<double>(start.first_step), "restart"});
+        marks.emplace(start.first_step, "restart");
       }
     }
   }
@@ -53,7 +55,8 @@ Chart loss_chart(std::span<const ReportedRun> runs) {
     const std::vector<ChartPoint> points = runs[i].history.validation.values();
     if (!points.empty()) {
       const std::size_t color = runs.size() == 1 ? 1 : i % colors;
-      chart.series.push_back({runs.size() == 1 ? "validation" : "", color, Style::dotted, points});
+      chart.series.push_back(
+          {runs.size() == 1 ? "validation" : "", color, Style::dashed, points, true});
     }
   }
   return chart;
@@ -113,10 +116,10 @@ Chart step_time_chart(std::span<const ReportedRun> runs) {
     for (int bin = 0; bin <= bins; ++bin) {
       edges.push_back({low - margin + bin_width * bin, 0});
     }
-    for (const auto& [time_s, count] : times.buckets()) {
+    for (const auto& [time_s, steps] : times.buckets()) {
       const double place = std::floor((time_s * units_per_s - edges.front().x) / bin_width);
       if (place >= 0 && place < bins) {
-        edges[static_cast<int>(place)].y += 100.0 * count / static_cast<double>(times.count());
+        edges[static_cast<int>(place)].y += 100 * steps / static_cast<double>(times.count());
       }
     }
     chart.series.push_back({runs.size() == 1 ? "" : runs[i].name, i % colors, Style::area, edges});

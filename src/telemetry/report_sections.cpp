@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report_sections.hpp"
 
-#include "svg_chart.hpp"
-
 #include <fourfold/base/process_identity.hpp>
 #include <fourfold/base/text.hpp>
 #include <fourfold/telemetry/human_text.hpp>
@@ -13,7 +11,6 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <numbers>
 #include <optional>
@@ -24,44 +21,18 @@
 namespace fourfold::telemetry {
 namespace {
 
-constexpr double missing = std::numeric_limits<double>::quiet_NaN();
+std::string steps_text(const RunHistory& history) {
+  return fmt::format("{} / {}", history.last_step ? history.last_step->step : 0,
+                     history.last_start ? history.last_start->record.steps : 0);
+}
 
-/// The numbers by which runs are judged; NaN where there is none.
-struct Figures {
-  std::int64_t step = 0;
-  std::int64_t steps = 0;
-  double train_loss = missing;  ///< mean of the last tenth of the steps, at most 50
-  double best_validation = missing;
-  std::int64_t best_step = 0;
-  std::int64_t tokens = 0;
-  /// that overflowed; none when the precision cannot
-  std::optional<std::int64_t> skipped_steps = {};
-  double tokens_per_s = missing;  ///< median
-  double mfu = missing;           ///< median, where it is known
-  double p50_s = missing;
-  double p90_s = missing;
-  double p99_s = missing;
-};
+std::string tokens_text(const RunHistory& history) {
+  return count_text(history.last_step ? history.last_step->tokens : 0);
+}
 
-Figures figures_of(const RunHistory& history) {
-  Figures figures;
-  if (history.last_step) {
-    figures.step = history.last_step->step;
-    figures.tokens = history.last_step->tokens;
-  }
-  figures.skipped_steps = history.skipped_steps;
-  if (history.last_start) {
-    figures.steps = history.last_start->record.steps;
-  }
-  figures.train_loss = history.loss_at_end();
-  figures.best_validation = history.best_validation;
-  figures.best_step = history.best_validation_step;
-  figures.tokens_per_s = history.rates.percentile(0.5);
-  figures.mfu = history.utilizations.percentile(0.5);
-  figures.p50_s = history.step_times.percentile(0.5);
-  figures.p90_s = history.step_times.percentile(0.9);
-  figures.p99_s = history.step_times.percentile(0.99);
-  return figures;
+/// Of the steps: "812ms".
+std::string step_time_text(const RunHistory& history, double share) {
+  return duration_text(history.step_times.percentile(share));
 }
 
 std::string number(double value) {
@@ -237,25 +208,27 @@ std::string report_summary(const ReportedRun& run) {
   if (run.history.last_end && run.history.last_end->record.code != ExitCode::finished) {
     html += fmt::format("<p>{}</p>\n", xml_escaped(run.history.last_end->record.reason));
   }
-  const Figures figures = figures_of(run.history);
-  const std::string best = std::isnan(figures.best_validation)
-                               ? "validation loss"
-                               : fmt::format("best validation loss, at step {}", figures.best_step);
+  const RunHistory& history = run.history;
+  const std::string best =
+      std::isnan(history.best_validation)
+          ? "validation loss"
+          : fmt::format("best validation loss, at step {}", history.best_validation_step);
   html += "<div class=\"tiles\">\n";
-  html += tile(fmt::format("{} / {}", figures.step, figures.steps), "steps");
-  if (figures.skipped_steps) {
-    html += tile(fmt::format("{}", *figures.skipped_steps), "of them skipped: f16 overflowed");
+  html += tile(steps_text(history), "steps");
+  if (history.skipped_steps) {
+    html += tile(fmt::format("{}", *history.skipped_steps), "of them skipped: f16 overflowed");
   }
-  html += tile(number(figures.train_loss), "training loss at the end");
-  html += tile(number(figures.best_validation), best);
-  html += tile(number(figures.best_validation / std::numbers::ln2), "bits per validation token");
-  html += tile(count_text(figures.tokens), "tokens trained on");
-  html += tile(rate(figures.tokens_per_s), "tokens/s, median");
-  if (!std::isnan(figures.mfu) && run.history.last_start) {
-    html += tile(percent(figures.mfu), mfu_text(run.history.last_start->record));
+  html += tile(number(history.loss_at_end()), "training loss at the end");
+  html += tile(number(history.best_validation), best);
+  html += tile(number(history.best_validation / std::numbers::ln2), "bits per validation token");
+  html += tile(tokens_text(history), "tokens trained on");
+  html += tile(rate(history.rates.percentile(0.5)), "tokens/s, median");
+  if (const double mfu = history.utilizations.percentile(0.5);
+      !std::isnan(mfu) && history.last_start) {
+    html += tile(percent(mfu), mfu_text(history.last_start->record));
   }
-  html += tile(duration_text(figures.p50_s), "step time p50");
-  html += tile(fmt::format("{} / {}", duration_text(figures.p90_s), duration_text(figures.p99_s)),
+  html += tile(step_time_text(history, 0.5), "step time p50");
+  html += tile(fmt::format("{} / {}", step_time_text(history, 0.9), step_time_text(history, 0.99)),
                "step time p90 / p99");
   return html + "</div>\n";
 }
@@ -263,12 +236,12 @@ std::string report_summary(const ReportedRun& run) {
 std::string report_comparison(std::span<const ReportedRun> runs) {
   std::vector<std::vector<std::string>> rows;
   for (const ReportedRun& run : runs) {
-    const Figures figures = figures_of(run.history);
-    rows.push_back({run.name, state_of(run).first,
-                    fmt::format("{} / {}", figures.step, figures.steps), number(figures.train_loss),
-                    number(figures.best_validation), count_text(figures.tokens),
-                    rate(figures.tokens_per_s), percent(figures.mfu), duration_text(figures.p50_s),
-                    duration_text(figures.p90_s), duration_text(figures.p99_s)});
+    const RunHistory& history = run.history;
+    rows.push_back({run.name, state_of(run).first, steps_text(history),
+                    number(history.loss_at_end()), number(history.best_validation),
+                    tokens_text(history), rate(history.rates.percentile(0.5)),
+                    percent(history.utilizations.percentile(0.5)), step_time_text(history, 0.5),
+                    step_time_text(history, 0.9), step_time_text(history, 0.99)});
   }
   std::string html = "<h1>Comparison of runs</h1>\n";
   html += table({"run", "state", "steps", "train loss", "best validation", "tokens", "tokens/s",

@@ -1,11 +1,10 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "svg_chart.hpp"
-
 #include <fourfold/base/amount.hpp>
 #include <fourfold/base/enum_name.hpp>
 #include <fourfold/base/text.hpp>
 #include <fourfold/telemetry/step_curve.hpp>
+#include <fourfold/telemetry/svg_chart.hpp>
 
 #include <fmt/format.h>
 
@@ -32,18 +31,6 @@ bool is_drawable(double value) {
   return std::abs(value) <= 1e30;
 }
 
-struct Span {
-  double low = std::numeric_limits<double>::infinity();
-  double high = -std::numeric_limits<double>::infinity();
-  bool empty() const { return low > high; }
-  void include(double value) {
-    if (is_drawable(value)) {
-      low = std::min(low, value);
-      high = std::max(high, value);
-    }
-  }
-};
-
 std::string tick_text(double value) {
   constexpr const char* factors[] = {"", "k", "M", "G", "T"};
   std::size_t factor = 0;
@@ -56,26 +43,35 @@ std::string tick_text(double value) {
 
 /// Both axes: where data lies, and where it is drawn.
 struct Frame {
-  Span x;
-  Span y;
+  double x_low = std::numeric_limits<double>::infinity();
+  double x_high = -std::numeric_limits<double>::infinity();
+  double y_low = std::numeric_limits<double>::infinity();
+  double y_high = -std::numeric_limits<double>::infinity();
   double cut_off = 0;  ///< highest value that is not shown; 0: all are
 
-  bool empty() const { return x.empty() || y.empty(); }
+  bool empty() const { return x_low > x_high || y_low > y_high; }
   double px(double value) const {
-    return left + (value - x.low) / (x.high - x.low) * (width - left - right);
+    return left + (value - x_low) / (x_high - x_low) * (width - left - right);
   }
   double py(double value) const {
-    const double shown = std::clamp(value, y.low, y.high);
-    return height - bottom - (shown - y.low) / (y.high - y.low) * (height - top - bottom);
+    const double shown = std::clamp(value, y_low, y_high);
+    return height - bottom - (shown - y_low) / (y_high - y_low) * (height - top - bottom);
   }
 };
 
-void widen(Span& span, double margin_share) {
-  const double range = span.high - span.low;
-  const bool flat = range <= 1e-9 * std::abs(span.high);
-  const double margin = !flat ? range * margin_share : std::max(std::abs(span.low) * 0.1, 1e-12);
-  span.low -= margin;
-  span.high += margin;
+void include(double value, double& low, double& high) {
+  if (is_drawable(value)) {
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+}
+
+void widen(double& low, double& high, double margin_share) {
+  const double range = high - low;
+  const bool flat = range <= 1e-9 * std::abs(high);
+  const double margin = !flat ? range * margin_share : std::max(std::abs(low) * 0.1, 1e-12);
+  low -= margin;
+  high += margin;
 }
 
 Frame frame_of(const Chart& chart) {
@@ -83,8 +79,8 @@ Frame frame_of(const Chart& chart) {
   std::vector<double> heights;
   for (const ChartSeries& series : chart.series) {
     for (const ChartPoint& point : series.points) {
-      frame.x.include(point.x);
-      frame.y.include(point.y);
+      include(point.x, frame.x_low, frame.x_high);
+      include(point.y, frame.y_low, frame.y_high);
       heights.push_back(point.y);
     }
   }
@@ -92,16 +88,16 @@ Frame frame_of(const Chart& chart) {
     return frame;
   }
   const double usual = percentile(heights, 0.98);
-  const double lowest = chart.y_from_zero ? std::min(frame.y.low, 0.0) : frame.y.low;
-  if (frame.y.high - lowest > 4 * (usual - lowest) && usual > lowest) {
-    frame.cut_off = frame.y.high;
-    frame.y.high = lowest + 1.5 * (usual - lowest);
+  const double lowest = chart.y_from_zero ? std::min(frame.y_low, 0.0) : frame.y_low;
+  if (!chart.x_is_log2_bytes && frame.y_high - lowest > 4 * (usual - lowest) && usual > lowest) {
+    frame.cut_off = frame.y_high;
+    frame.y_high = lowest + 1.5 * (usual - lowest);
   }
-  widen(frame.y, 0.05);
+  widen(frame.y_low, frame.y_high, 0.05);
   if (chart.y_from_zero) {
-    frame.y.low = lowest;
+    frame.y_low = lowest;
   }
-  widen(frame.x, 0);
+  widen(frame.x_low, frame.x_high, 0);
   return frame;
 }
 
@@ -168,14 +164,18 @@ std::string area_of(const ChartSeries& series, const Frame& frame) {
                                     floor_y, path.substr(1), floor_y);
 }
 
-std::string draw_series(const ChartSeries& series, const Frame& frame) {
+std::string x_text(const Chart& chart, double x) {
+  return chart.x_is_log2_bytes ? binary_size_text(std::exp2(x)) : tick_text(x);
+}
+
+std::string draw_series(const Chart& chart, const ChartSeries& series, const Frame& frame) {
   constexpr std::array<std::string_view, 4> classes{"line", "line faint", "line dash", "area"};
   const bool area = series.style == ChartSeries::Style::area;
   std::string svg =
       fmt::format("<path class=\"{} c{}\" d=\"{}\"/>", name_in(classes, series.style), series.color,
                   area ? area_of(series, frame) : path_of(series, frame));
   constexpr std::size_t most_dots = 200;
-  const bool dots = series.style == ChartSeries::Style::dotted && series.points.size() <= most_dots;
+  const bool dots = series.has_dots && series.points.size() <= most_dots;
   int gaps = 0;
   for (const ChartPoint& point : series.points) {
     if (!is_drawable(point.y) && gaps < 100) {
@@ -186,32 +186,43 @@ std::string draw_series(const ChartSeries& series, const Frame& frame) {
           frame.px(point.x), top + 7, point.x);
     } else if (dots && is_drawable(point.y)) {
       svg += fmt::format(
-          "<circle class=\"dot c{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"2.6\"><title>{:g}: "
-          "{:.4f}</title>"
-          "</circle>",
-          series.color, frame.px(point.x), frame.py(point.y), point.x, point.y);
+          "<circle class=\"dot c{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"2.6\"><title>{}: {:.5g} {}"
+          "</title></circle>",
+          series.color, frame.px(point.x), frame.py(point.y),
+          xml_escaped((series.name.empty() ? "" : series.name + ", ") +
+                      (chart.x_is_log2_bytes ? x_text(chart, point.x)
+                                             : fmt::format("{} {:g}", chart.x_label, point.x))),
+          point.y, xml_escaped(chart.y_label));
     }
   }
   return svg;
 }
 
+/// Multiples of `step` within an axis.
+std::vector<double> ticks_of(double low, double high, double step) {
+  std::vector<double> ticks;
+  for (double tick = std::ceil(low / step) * step; tick <= high; tick += step) {
+    ticks.push_back(std::abs(tick) < step * 1e-6 ? 0 : tick);
+  }
+  return ticks;
+}
+
 std::string draw_axes(const Chart& chart, const Frame& frame) {
   std::string svg;
-  const double y_step = tick_distance(frame.y.high - frame.y.low, 5);
-  for (double tick = std::ceil(frame.y.low / y_step) * y_step; tick <= frame.y.high;
-       tick += y_step) {
-    const double value = std::abs(tick) < y_step * 1e-6 ? 0 : tick;
+  const double y_step = tick_distance(frame.y_high - frame.y_low, 5);
+  for (const double value : ticks_of(frame.y_low, frame.y_high, y_step)) {
     svg += fmt::format("<line class=\"grid\" x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/>",
                        left, width - right, frame.py(value), frame.py(value));
     svg += fmt::format("<text class=\"tick end\" x=\"{}\" y=\"{:.1f}\">{}</text>", left - 6,
                        frame.py(value) + 4, tick_text(value));
   }
-  const double x_step = tick_distance(frame.x.high - frame.x.low, 6);
-  for (double tick = std::ceil(frame.x.low / x_step) * x_step; tick <= frame.x.high;
-       tick += x_step) {
-    const double value = std::abs(tick) < x_step * 1e-6 ? 0 : tick;
+  constexpr int x_ticks = 6;  // whose texts do not touch
+  const double x_range = frame.x_high - frame.x_low;
+  const double x_step = chart.x_is_log2_bytes ? std::max(1.0, std::ceil(x_range / x_ticks))
+                                              : tick_distance(x_range, x_ticks);
+  for (const double value : ticks_of(frame.x_low, frame.x_high, x_step)) {
     svg += fmt::format("<text class=\"tick mid\" x=\"{:.1f}\" y=\"{}\">{}</text>", frame.px(value),
-                       height - bottom + 15, tick_text(value));
+                       height - bottom + 15, x_text(chart, value));
   }
   svg += fmt::format("<line class=\"axis\" x1=\"{0}\" x2=\"{1}\" y1=\"{2}\" y2=\"{2}\"/>", left,
                      width - right, height - bottom);
@@ -223,15 +234,15 @@ std::string draw_axes(const Chart& chart, const Frame& frame) {
 std::string draw_marks(const Chart& chart, const Frame& frame) {
   std::string svg;
   double line_y = top - 5;
-  for (const ChartMark& mark : chart.marks) {
-    if (!(mark.x >= frame.x.low && mark.x <= frame.x.high)) {
+  for (const auto& [at, label] : chart.marks) {
+    if (!(at >= frame.x_low && at <= frame.x_high)) {
       continue;
     }
-    const double x = frame.px(mark.x);
+    const double x = frame.px(at);
     svg += fmt::format("<line class=\"mark\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1}\" y2=\"{2}\"/>",
                        x, top, height - bottom);
     svg += fmt::format("<text class=\"tick mid\" x=\"{:.1f}\" y=\"{}\">{}</text>",
-                       std::clamp(x, left + 10, width - 22), line_y, xml_escaped(mark.label));
+                       std::clamp(x, left + 10, width - 22), line_y, xml_escaped(label));
   }
   return svg;
 }
@@ -249,29 +260,41 @@ std::string legend(const Chart& chart) {
 
 }  // namespace
 
-std::string render_chart(const Chart& chart) {
+std::string draw_chart(const Chart& chart, std::string_view attributes) {
   const Frame frame = frame_of(chart);
-  std::string html =
-      fmt::format("<figure><figcaption><b>{}</b> <small>{}</small>{}</figcaption>",
-                  xml_escaped(chart.title), xml_escaped(chart.y_label), legend(chart));
-  html += fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">", width, height,
-                      xml_escaped(chart.title));
+  std::string svg = fmt::format("<svg viewBox=\"0 0 {} {}\" {}>", width, height, attributes);
   if (frame.empty()) {
-    html += fmt::format("<text class=\"label mid\" x=\"{}\" y=\"{}\">no data yet</text>", width / 2,
-                        height / 2);
+    svg += fmt::format("<text class=\"label mid\" x=\"{}\" y=\"{}\">no data yet</text>", width / 2,
+                       height / 2);
   } else {
-    html += draw_axes(chart, frame);
+    svg += draw_axes(chart, frame);
     for (const ChartSeries& series : chart.series) {
-      html += draw_series(series, frame);
+      svg += draw_series(chart, series, frame);
     }
-    html += draw_marks(chart, frame);
+    svg += draw_marks(chart, frame);
   }
-  html += "</svg>";
-  if (frame.cut_off > 0) {
-    html += fmt::format("<p class=\"note\">cut off at the top: highest value {:.4g}</p>",
-                        frame.cut_off);
+  return svg + "</svg>";
+}
+
+std::string render_chart(const Chart& chart) {
+  const std::string title = xml_escaped(chart.title);
+  std::string html = fmt::format("<figure><figcaption><b>{}</b> <small>{}</small>{}</figcaption>",
+                                 title, xml_escaped(chart.y_label), legend(chart));
+  html += draw_chart(chart, fmt::format("role=\"img\" aria-label=\"{}\"", title));
+  if (const double highest = frame_of(chart).cut_off; highest > 0) {
+    html += fmt::format("<p class=\"note\">cut off at the top: highest value {:.4g}</p>", highest);
   }
   return html + "</figure>\n";
+}
+
+std::string binary_size_text(double bytes) {
+  constexpr std::array<std::string_view, 4> units{"B", "KiB", "MiB", "GiB"};
+  std::size_t unit = 0;
+  while (bytes >= 1024 && unit + 1 < units.size()) {
+    bytes /= 1024;
+    ++unit;
+  }
+  return fmt::format("{:g} {}", std::round(bytes * 10) / 10, units[unit]);
 }
 
 }  // namespace fourfold::telemetry

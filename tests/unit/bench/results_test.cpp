@@ -71,8 +71,8 @@ TEST_CASE("the picture has a line per operation and names the library", "[plot]"
     }
     return found;
   };
-  CHECK(count("<path class=\"line\"") == 2);
-  CHECK(count("<path class=\"line library\"") == 2);
+  CHECK(count("<path class=\"line c") == 2);
+  CHECK(count("<path class=\"line dash c") == 2);
   CHECK(count("<circle") == 6);
   CHECK(count("MPI &lt;1&gt;") == 1);
   CHECK(count("256 KiB") >= 2);
