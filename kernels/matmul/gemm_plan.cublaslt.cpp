@@ -110,7 +110,7 @@ GemmPlan::GemmPlan(DType dtype, const Gemm& p, device::StreamRef stream)
   room_for(p, stream);  // memory first: that makes the process's device the calling thread's
   const std::optional<std::string> known = known_algorithm(name_);
   const bool measures = measures_products();
-  find_ways(p, measures || known, stream);
+  find_algorithms(p, measures || known, stream);
   const auto found = std::ranges::find(ways_, known.value_or(""), &Way::name);
   if (found != ways_.end()) {
     taken_ = found - ways_.begin();
@@ -139,7 +139,7 @@ void GemmPlan::describe(const Gemm& p, float* sums_M, cublasLtMatmulDescOpaque_t
   }
 }
 
-void GemmPlan::find_ways(const Gemm& p, bool all, device::StreamRef stream) {
+void GemmPlan::find_algorithms(const Gemm& p, bool all, device::StreamRef stream) {
   const bool default_is_one = is_one_by_default(p);
   if (may_be_one(dtype_, p) && (all || default_is_one)) {
     for (const cublasLtMatmulAlgo_t& algorithm : algorithms(p, stream)) {

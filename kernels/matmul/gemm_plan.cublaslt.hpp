@@ -37,7 +37,7 @@ class GemmPlan {
   /// @param sums_M  of Epilogue::row_sums
   void describe(const Gemm& product, float* sums_M, cublasLtMatmulDescOpaque_t& made) const;
   /// @param all  not only the default, and what is known with it
-  void find_ways(const Gemm& product, bool all, device::StreamRef stream);
+  void find_algorithms(const Gemm& product, bool all, device::StreamRef stream);
   std::vector<cublasLtMatmulAlgo_t> algorithms(const Gemm& product, device::StreamRef stream) const;
   /// Enqueues it one way; false when the library refuses it after all.
   bool enqueue(const Algorithm& algorithm, const Gemm& product, const EpilogueKernels* kernels,
