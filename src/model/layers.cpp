@@ -139,10 +139,8 @@ void Linear::backward_input_gelu(ConstTensorView dy_NO, ConstTensorView pre_NI, 
 
 void Linear::backward_weight(ConstTensorView x_NI, ConstTensorView dy_NO,
                              device::StreamRef stream) const {
-  LinearMatmul product{.pass = LinearMatmul::Pass::backward_weight,
-                       .left = dy_NO,
-                       .right = x_NI,
-                       .adds = true};
+  LinearMatmul product{
+      .pass = LinearMatmul::Pass::backward_weight, .left = dy_NO, .right = x_NI, .adds = true};
   if (tiles_.empty()) {
     product.result = {weight_->gradient.data(), DType::f32,
                       Shape{out_features_, weight_->box.extent[1]}};

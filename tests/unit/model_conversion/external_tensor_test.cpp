@@ -82,8 +82,7 @@ TEST_CASE("llm.c's tensors hold every parameter once") {
 
 TEST_CASE("GPT-2's query, key and value stand side by side, turned") {
   const model::Architecture config = fourfold::harness::gpt2_model();
-  for (const ExternalTensor& tensor :
-       model_conversion::hf_tensors(config, 131, 11)) {
+  for (const ExternalTensor& tensor : model_conversion::hf_tensors(config, 131, 11)) {
     if (tensor.name == "transformer.h.1.attn.c_attn.weight") {
       REQUIRE(tensor.parts.size() == 3);
       CHECK(tensor.shape == Shape{30, 90});

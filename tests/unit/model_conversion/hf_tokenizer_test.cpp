@@ -18,19 +18,20 @@
 #include <vector>
 
 using Catch::Matchers::ContainsSubstring;
+using fourfold::FileBytes;
 using fourfold::data::open_tokenizer;
 using fourfold::harness::read_bytes;
 using fourfold::harness::ScratchFolder;
 using fourfold::model_conversion::hf_tokenizer;
 using fourfold::model_conversion::HfTokenizer;
-using fourfold::FileBytes;
 
 namespace {
 
 const std::string golden = FOURFOLD_GOLDEN_DIR "/tokenizers/";
 
 std::string contents(const HfTokenizer& tokenizer, const std::string& name) {
-  const auto found = std::ranges::find(tokenizer.files, std::filesystem::path(name), &FileBytes::path);
+  const auto found =
+      std::ranges::find(tokenizer.files, std::filesystem::path(name), &FileBytes::path);
   return found == tokenizer.files.end() ? "(missing)" : found->bytes;
 }
 

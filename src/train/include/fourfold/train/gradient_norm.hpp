@@ -16,8 +16,9 @@
 
 namespace fourfold::train {
 
-/// The global L2 norm of the gradients of all parameters that are trained, and what an update multiplies them by because of it. Each
-/// logical element is counted once over the mesh, in an order that ZeRO does not change.
+/// The global L2 norm of the gradients of all parameters that are trained, and what an update
+/// multiplies them by because of it. Each logical element is counted once over the mesh, in an
+/// order that ZeRO does not change.
 ///
 /// Replicas that train by themselves have a norm each, and tell the mean of them.
 class GradientNorm {
