@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "format/checkpoint_contents.hpp"
-#include "format/least_loaded.hpp"
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
@@ -12,9 +11,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
+#include <queue>
 #include <set>
+#include <utility>
 
 namespace fourfold::io {
 namespace {
@@ -167,6 +169,45 @@ std::vector<int> files_by_node(std::span<const std::string> rank_hosts) {
   return file_of_rank;
 }
 
+/// Every distinct set has a heap of its own, of the bytes that its ranks had once. Loads only grow,
+/// so an entry that is out of date is too small, never too large: it comes to the top too early and
+/// is put right there. A set costs its size once, and each hand-out a logarithm for every set of
+/// the rank that is looked at again; scanning the set each time would be 16,384^2 looks for a
+/// tensor that 16,384 ranks hold.
+std::vector<int> share_out(std::span<const std::int64_t> bytes,
+                           const std::function<const RankSet&(std::size_t item)>& holders_of,
+                           std::span<std::int64_t> bytes_of_rank) {
+  using Entry = std::pair<std::int64_t, int>;
+  using Heap = std::priority_queue<Entry, std::vector<Entry>, std::greater<>>;
+  std::map<RankSet, Heap> heaps;
+  std::vector<std::size_t> order(bytes.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, std::greater<>{}, [&](std::size_t item) { return bytes[item]; });
+  std::vector<int> rank_of(bytes.size());
+  for (const std::size_t item : order) {
+    const RankSet& holders = holders_of(item);
+    const auto [place, is_new] = heaps.try_emplace(holders);
+    Heap& heap = place->second;
+    if (is_new) {
+      std::vector<Entry> entries;
+      for (const int rank : holders.members()) {
+        entries.emplace_back(bytes_of_rank[rank], rank);
+      }
+      heap = Heap({}, std::move(entries));
+    }
+    while (heap.top().first != bytes_of_rank[heap.top().second]) {
+      const int rank = heap.top().second;
+      heap.pop();
+      heap.emplace(bytes_of_rank[rank], rank);
+    }
+    const int rank = heap.top().second;
+    heap.pop();
+    heap.emplace(bytes_of_rank[rank] += bytes[item], rank);
+    rank_of[item] = rank;
+  }
+  return rank_of;
+}
+
 SavePlan plan_save(std::span<const TensorLayout> layouts, int ranks, const PlanOptions& options) {
   FOURFOLD_EXPECT(ranks >= 1);
   SavePlan plan;
@@ -189,15 +230,15 @@ SavePlan plan_save(std::span<const TensorLayout> layouts, int ranks, const PlanO
       }
     }
   }
-  std::vector<std::size_t> order(plan.extents.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return bytes[a] > bytes[b]; });
-  LeastLoaded writers(plan.bytes_of_rank);
-  for (const std::size_t index : order) {
-    PlannedExtent& extent = plan.extents[index];
-    extent.writer =
-        writers.give(layouts[extent.tensor].boxes[extent.held_box].holders, bytes[index]);
+  const std::vector<int> writers = share_out(
+      bytes,
+      [&](std::size_t index) -> const RankSet& {
+        const PlannedExtent& extent = plan.extents[index];
+        return layouts[extent.tensor].boxes[extent.held_box].holders;
+      },
+      plan.bytes_of_rank);
+  for (std::size_t index = 0; index < writers.size(); ++index) {
+    plan.extents[index].writer = writers[index];
   }
   return plan;
 }

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "disk/file.hpp"
-#include "format/least_loaded.hpp"
 #include "payload/payload_frame.hpp"
 #include "payload/save_job.hpp"
 #include "reshard/tensor_stream.hpp"
@@ -27,7 +26,6 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -48,16 +46,10 @@ Division division_of(const SaveJob& job, int processes) {
   for (std::size_t i = 0; i < job.plan.extents.size(); ++i) {
     bytes[job.plan.extents[i].tensor] += job.bytes_of(i);
   }
-  std::vector<std::size_t> order(bytes.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, std::greater<>{},
-                           [&](std::size_t tensor) { return bytes[tensor]; });
+  const RankSet all = RankSet::all(processes);
   std::vector<std::int64_t> load(processes, 0);
-  LeastLoaded least(load);
-  std::vector<int> process_of_tensor(bytes.size());
-  for (const std::size_t tensor : order) {
-    process_of_tensor[tensor] = least.give(RankSet::all(processes), bytes[tensor]);
-  }
+  const std::vector<int> process_of_tensor = share_out(
+      bytes, [&](std::size_t) -> const RankSet& { return all; }, load);
   Division division;
   for (const PlannedExtent& extent : job.plan.extents) {
     division.process_of_extent.push_back(process_of_tensor[extent.tensor]);

@@ -14,6 +14,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -120,6 +121,15 @@ struct SavePlan {
 ///   boxes leave their tensor, overlap or miss elements, or a holder is not a rank of the run
 SavePlan plan_save(std::span<const TensorLayout> layouts, int ranks,
                    const PlanOptions& options = {});
+
+/// Hands out items to ranks of sets that may overlap, the largest first: always to the rank of its
+/// set that has fewest bytes so far, the lowest among equals.
+/// @param holders_of     the set that an item is for
+/// @param bytes_of_rank  what ranks have already, to which this adds
+/// @return the rank of each item
+std::vector<int> share_out(std::span<const std::int64_t> bytes,
+                           const std::function<const RankSet&(std::size_t item)>& holders_of,
+                           std::span<std::int64_t> bytes_of_rank);
 
 /// Checks that `boxes` lie in a tensor of `shape`, share no element and miss none.
 /// @return nothing, or what is wrong with them. O(n log n) for boxes of a mesh.
