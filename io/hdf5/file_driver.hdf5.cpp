@@ -13,16 +13,12 @@
 namespace fourfold::io::h5 {
 namespace {
 
-/// What the bytes of an HDF5 file are: one that is made in memory, or one that is read.
-struct Bytes {
-  SparseImage* image;
-  const InputFile* input;
-};
-
-/// HDF5's part of an open file first, as it demands.
+/// HDF5's part of an open file first, as it demands; then what its bytes are: one that is made in
+/// memory, or one that is read.
 struct OpenFile {
   H5FD_t base;
-  Bytes bytes;
+  SparseImage* image;
+  const InputFile* input;
   haddr_t allocated;
 };
 
@@ -34,12 +30,12 @@ const OpenFile& of(const H5FD_t* file) {
 }
 
 H5FD_t* open_file(const char*, unsigned flags, hid_t access, haddr_t) {
-  const auto* bytes = static_cast<const Bytes*>(H5Pget_driver_info(access));
-  if (bytes == nullptr ||  // an external link, or a wish to write
-      (bytes->input != nullptr && flags != H5F_ACC_RDONLY)) {
+  const auto* given = static_cast<const OpenFile*>(H5Pget_driver_info(access));
+  if (given == nullptr ||  // an external link, or a wish to write
+      (given->input != nullptr && flags != H5F_ACC_RDONLY)) {
     return nullptr;
   }
-  auto* file = new (std::nothrow) OpenFile{{}, *bytes, 0};
+  auto* file = new (std::nothrow) OpenFile(*given);
   return file == nullptr ? nullptr : &file->base;
 }
 
@@ -51,7 +47,7 @@ herr_t close_file(H5FD_t* file) {
 herr_t query(const H5FD_t* file, unsigned long* flags) {
   constexpr unsigned long of_image =
       H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA | H5FD_FEAT_AGGREGATE_SMALLDATA;
-  *flags = file != nullptr && of(file).bytes.image == nullptr ? 0 : of_image;
+  *flags = file != nullptr && of(file).image == nullptr ? 0 : of_image;
   return 0;
 }
 
@@ -65,22 +61,20 @@ herr_t set_allocated(H5FD_t* file, H5FD_mem_t, haddr_t bytes) {
 }
 
 haddr_t size(const H5FD_t* file, H5FD_mem_t) {
-  const auto& [image, input] = of(file).bytes;
-  return image != nullptr ? image->size_bytes() : input->size_bytes();
+  return of(file).image != nullptr ? of(file).image->size_bytes() : of(file).input->size_bytes();
 }
 
 herr_t read(H5FD_t* file, H5FD_mem_t, hid_t, haddr_t offset, size_t count, void* data) {
-  const auto& [image, input] = of(file).bytes;
   const std::span to(static_cast<std::byte*>(data), count);
-  if (image == nullptr) {
-    return input->read_at(offset, to) ? -1 : 0;
+  if (of(file).image == nullptr) {
+    return of(file).input->read_at(offset, to) ? -1 : 0;
   }
-  image->read(offset, to);
+  of(file).image->read(offset, to);
   return 0;
 }
 
 herr_t write(H5FD_t* file, H5FD_mem_t, hid_t, haddr_t offset, size_t count, const void* data) {
-  SparseImage* const image = of(file).bytes.image;
+  SparseImage* const image = of(file).image;
   if (image == nullptr) {
     return -1;
   }
@@ -90,7 +84,7 @@ herr_t write(H5FD_t* file, H5FD_mem_t, hid_t, haddr_t offset, size_t count, cons
 }
 
 herr_t truncate(H5FD_t* file, hid_t, hbool_t) {
-  if (SparseImage* const image = of(file).bytes.image) {
+  if (SparseImage* const image = of(file).image) {
     image->set_size_bytes(of(file).allocated);
   }
   return 0;
@@ -105,7 +99,7 @@ H5FD_class_t driver_class() {
   driver.name = "fourfold_bytes";
   driver.maxaddr = HADDR_MAX;
   driver.fc_degree = H5F_CLOSE_WEAK;
-  driver.fapl_size = sizeof(Bytes);
+  driver.fapl_size = sizeof(OpenFile);
   driver.open = open_file;
   driver.close = close_file;
   driver.query = query;
@@ -121,10 +115,10 @@ H5FD_class_t driver_class() {
 }
 
 /// The list keeps the driver alive.
-void set_driver(const Id& access, const Bytes& bytes) {
+void set_driver(const Id& access, const OpenFile& file) {
   const H5FD_class_t driver = driver_class();
   const Id driver_id = own(H5FDregister(&driver), "H5FDregister");
-  check(H5Pset_driver(access.get(), driver_id.get(), &bytes), "H5Pset_driver");
+  check(H5Pset_driver(access.get(), driver_id.get(), &file), "H5Pset_driver");
 }
 
 }  // namespace
@@ -133,7 +127,7 @@ SparseImage made_in_memory(const std::function<void(hid_t file)>& fill) {
   const auto held = lock();
   SparseImage image;
   const Id access = file_access();
-  set_driver(access, {&image, nullptr});
+  set_driver(access, {{}, &image, nullptr, 0});
   const Id creation = untimed_file_creation();
   Id file = own(H5Fcreate("in memory", H5F_ACC_TRUNC, creation.get(), access.get()), "H5Fcreate");
   fill(file.get());
@@ -143,7 +137,7 @@ SparseImage made_in_memory(const std::function<void(hid_t file)>& fill) {
 
 Id opened(const InputFile& file) {
   const Id access = own(H5Pcreate(H5P_FILE_ACCESS), "H5Pcreate");
-  set_driver(access, {nullptr, &file});
+  set_driver(access, {{}, nullptr, &file, 0});
   return Id(H5Fopen("a payload", H5F_ACC_RDONLY, access.get()));
 }
 

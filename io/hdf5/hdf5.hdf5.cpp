@@ -204,5 +204,3 @@ void write_attribute(hid_t object, const char* name, std::string_view text) {
 }
 
 }  // namespace fourfold::io::h5
-
-namespace fourfold::io {}  // namespace fourfold::io

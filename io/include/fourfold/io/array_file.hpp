@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -18,6 +19,9 @@
 #include <vector>
 
 namespace fourfold::io {
+
+class OutputFile;
+class Temporary;
 
 /// An HDF5 file of dense arrays which all ranks fill side by side, for other programs to read. It
 /// appears under its name whole or not at all; until then it has a temporary name of a random word
@@ -50,8 +54,15 @@ class ArrayFile {
   void publish_as_new();
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  void complete(const std::function<void()>& rename);
+
+  std::filesystem::path path_;
+  std::filesystem::path partial_;
+  std::vector<ArrayToWrite> arrays_;
+  std::vector<std::uint64_t> byte_offsets_;
+  comm::Communicator& communicator_;
+  std::unique_ptr<Temporary> temporary_;  ///< `partial_`; of the first rank
+  std::unique_ptr<OutputFile> file_;
 };
 
 }  // namespace fourfold::io
