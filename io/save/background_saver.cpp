@@ -16,87 +16,75 @@
 #include <utility>
 
 namespace fourfold::io {
-namespace {
+struct BackgroundSaver::Impl {
+  Impl(const CheckpointStore& of_saver, std::size_t bytes, int of_thread, int of_run)
+      : store(of_saver),
+        rank(of_thread),
+        ranks(of_run),
+        staging_bytes(bytes),
+        staging(std::make_unique_for_overwrite<std::byte[]>(bytes)) {
+    std::memset(staging.get(), 0, bytes);
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+  ~Impl() {
+    if (save) {
+      save->share().give_up();
+    }
+    join();
+  }
 
-/// A thread that does one piece of work at a time, as this rank.
-class Worker {
- public:
-  Worker(int rank, int ranks) : rank_(rank), ranks_(ranks) {}
-  ~Worker() { join(); }
-  Worker(const Worker&) = delete;
-  Worker& operator=(const Worker&) = delete;
-
+  /// Begins a piece of work, by a thread as this rank, once the last one has ended.
   void start(std::function<void()> work) {
     join();
-    is_done_ = false;
+    is_done = false;
     const auto no_thread = comm::capture_failure([&] {
-      thread_ = std::thread([this, work = std::move(work)] {
-        log::set_thread_rank(rank_, ranks_);
-        failure_ = comm::capture_failure(work);
-        is_done_.store(true, std::memory_order_release);
+      thread = std::thread([this, work = std::move(work)] {
+        log::set_thread_rank(rank, ranks);
+        failure = comm::capture_failure(work);
+        is_done.store(true, std::memory_order_release);
       });
     });
     if (no_thread) {  // the others learn it when all ask what came of the work
-      failure_ = no_thread;
-      is_done_ = true;
+      failure = no_thread;
+      is_done = true;
     }
   }
-  /// Whether nothing is being done.
-  bool is_done() const noexcept { return is_done_.load(std::memory_order_acquire); }
   void join() {
-    if (thread_.joinable()) {
-      thread_.join();
-    }
-  }
-  /// What the last piece of work ended with. @pre joined
-  std::optional<comm::Failure> take_failure() { return std::exchange(failure_, std::nullopt); }
-
- private:
-  int rank_;
-  int ranks_;
-  std::atomic<bool> is_done_{true};
-  std::optional<comm::Failure> failure_;
-  std::thread thread_;
-};
-
-}  // namespace
-
-struct BackgroundSaver::Impl {
-  Impl(const CheckpointStore& of_saver, std::size_t bytes, int rank, int ranks)
-      : store(of_saver),
-        staging_bytes(bytes),
-        staging(std::make_unique_for_overwrite<std::byte[]>(bytes)),
-        worker(rank, ranks) {
-    std::memset(staging.get(), 0, bytes);
-  }
-  ~Impl() {
-    if (save) {
-      save->give_up();
+    if (thread.joinable()) {
+      thread.join();
     }
   }
 
   /// Copies pieces that were on their way. Whatever comes of it, they are not read any more.
   void read_pieces() {
-    struct Tell {
-      std::atomic<bool>& pieces_are_read;
-      ~Tell() {
-        pieces_are_read = true;
-        pieces_are_read.notify_all();
+    const auto tell = [this] {
+      pieces_are_read = true;
+      pieces_are_read.notify_all();
+    };
+    try {
+      if (save->share().await_pieces()) {
+        save->share().stage(staging.get());
       }
-    } const tell{pieces_are_read};
-    if (save->await_pieces()) {
-      save->stage(staging.get());
+    } catch (...) {
+      tell();
+      throw;
     }
+    tell();
   }
 
   const CheckpointStore& store;
+  int rank;
+  int ranks;
   std::size_t staging_bytes;
   std::unique_ptr<std::byte[]> staging;
   std::unique_ptr<StepSave> save;  ///< under way
   std::atomic<bool> pieces_are_read{true};
   bool is_publishing = false;
-  Stopwatch watch;  ///< since begin()
-  Worker worker;    ///< ends before what it works on
+  Stopwatch watch;                       ///< since begin()
+  std::atomic<bool> is_done{true};       ///< the thread's work
+  std::optional<comm::Failure> failure;  ///< that the last piece of work ended with
+  std::thread thread;
 };
 
 std::size_t BackgroundSaver::staging_bytes(std::span<const TensorLayout> tensors,
@@ -119,22 +107,22 @@ bool BackgroundSaver::is_busy() const noexcept {
 }
 
 std::int64_t BackgroundSaver::step() const noexcept {
-  return impl_->save ? impl_->save->step() : -1;
+  return impl_->save ? impl_->save->share().job().step : -1;
 }
 
 void BackgroundSaver::begin(const SaveRequest& request, comm::Communicator& communicator) {
   FOURFOLD_EXPECT(!is_busy());
   impl_->watch = Stopwatch();
   auto save = std::make_unique<StepSave>(impl_->store, request, communicator);
-  FOURFOLD_ASSERT(save->own_bytes() <= impl_->staging_bytes);
-  const bool is_arriving = save->is_arriving();
+  FOURFOLD_ASSERT(save->share().own_bytes() <= impl_->staging_bytes);
+  const bool is_arriving = save->share().is_arriving();
   if (!is_arriving) {
-    save->stage(impl_->staging.get());
+    save->share().stage(impl_->staging.get());
   }
   impl_->save = std::move(save);
   impl_->is_publishing = false;
   impl_->pieces_are_read = !is_arriving;
-  impl_->worker.start([impl = impl_.get(), is_arriving] {
+  impl_->start([impl = impl_.get(), is_arriving] {
     if (is_arriving) {
       impl->read_pieces();
     }
@@ -143,7 +131,7 @@ void BackgroundSaver::begin(const SaveRequest& request, comm::Communicator& comm
 }
 
 void BackgroundSaver::wait_until_read() const {
-  if (!impl_->worker.is_done()) {  // else there is nothing left to read, or nobody to do it
+  if (!impl_->is_done) {  // else there is nothing left to read, or nobody to do it
     impl_->pieces_are_read.wait(false);
   }
 }
@@ -152,21 +140,21 @@ std::optional<SaveReport> BackgroundSaver::poll(comm::Communicator& communicator
   if (!is_busy()) {
     return std::nullopt;
   }
-  const std::int64_t busy = impl_->worker.is_done() ? 0 : 1;
+  const std::int64_t busy = impl_->is_done ? 0 : 1;
   if (comm::all_reduce_scalar(communicator, busy, comm::ReduceOp::max) != 0) {
     return std::nullopt;
   }
-  impl_->worker.join();
+  impl_->join();
   std::unique_ptr<StepSave> save = std::move(impl_->save);  // gone, should anything fail
-  agree_on_save(communicator, impl_->worker.take_failure());
+  agree_on_save(communicator, std::exchange(impl_->failure, std::nullopt));
   if (impl_->is_publishing) {
-    return SaveReport{save->folder(), save->payload_bytes(), impl_->watch.seconds()};
+    return SaveReport{save->folder(), save->share().job().payload_bytes(), impl_->watch.seconds()};
   }
-  save->gather(communicator);
+  save->share().gather(communicator);
   impl_->save = std::move(save);
   impl_->is_publishing = true;
   if (communicator.rank() == 0) {
-    impl_->worker.start([impl = impl_.get()] { impl->save->publish(); });
+    impl_->start([impl = impl_.get()] { impl->save->publish(); });
   }
   return std::nullopt;
 }
@@ -174,7 +162,7 @@ std::optional<SaveReport> BackgroundSaver::poll(comm::Communicator& communicator
 std::optional<SaveReport> BackgroundSaver::finish(comm::Communicator& communicator) {
   std::optional<SaveReport> report;
   while (is_busy() && !report) {
-    impl_->worker.join();
+    impl_->join();
     report = poll(communicator);
   }
   return report;

@@ -87,11 +87,10 @@ CheckpointShardWriter::CheckpointShardWriter(const std::filesystem::path& direct
       rank_(communicator.rank()) {
   HeldData data;
   write_together(communicator, [&] { data = match_pieces(request, rank_); });
-  replicas_.emplace(request.tensors, data);
+  replicas_ = replicas_of(request.tensors, data);
   if (!is_arriving()) {
-    replicas_->hash(done_with_);
-    replicas_->compare(communicator);
-    replicas_.reset();
+    hash_replicas(replicas_, done_with_);
+    compare_replicas(replicas_, communicator);
   }
   find_own(data);
 }
@@ -104,7 +103,7 @@ bool CheckpointShardWriter::await_pieces() {
     }
     std::this_thread::sleep_for(between_looks);
   }
-  replicas_->hash(done_with_);
+  hash_replicas(replicas_, done_with_);
   return true;
 }
 
@@ -178,8 +177,8 @@ void CheckpointShardWriter::write(const std::filesystem::path& folder) {
 }
 
 void CheckpointShardWriter::gather(comm::Communicator& communicator) {
-  if (replicas_) {
-    replicas_->compare(communicator);
+  if (is_arriving()) {
+    compare_replicas(replicas_, communicator);
   }
   files_ = gather_written(
       job_, division_, written_, [&](std::size_t) -> const PayloadFrame& { return *frame_; },
@@ -191,9 +190,9 @@ SaveReport CheckpointStore::save(const SaveRequest& request, comm::Communicator&
   const Stopwatch watch;
   StepSave save(*this, request, communicator);
   write_together(communicator, [&] { save.write(); });
-  save.gather(communicator);
+  save.share().gather(communicator);
   first_rank_writes(communicator, [&] { save.publish(); });
-  return {save.folder(), save.payload_bytes(), watch.seconds()};
+  return {save.folder(), save.share().job().payload_bytes(), watch.seconds()};
 }
 
 }  // namespace fourfold::io

@@ -77,7 +77,7 @@ class CheckpointShardWriter {
   std::size_t own_file_ = 0;
   std::size_t own_bytes_ = 0;
   bool is_staged_ = false;
-  std::optional<ReplicaComparison> replicas_;  ///< of pieces that have yet to arrive
+  std::vector<Replica> replicas_;
   std::atomic<bool> is_given_up_{false};
   std::optional<PayloadFrame> frame_;  ///< of own_file_
   WrittenExtents written_;

@@ -54,32 +54,8 @@ std::array<std::uint64_t, 2> hash_of(std::span<const std::byte> bytes, const Don
   return fingerprint.words();
 }
 
-}  // namespace
-
-ReplicaComparison::ReplicaComparison(std::span<const TensorLayout> layouts, const HeldData& data) {
-  for (std::size_t tensor = 0; tensor < layouts.size(); ++tensor) {
-    const TensorLayout& layout = layouts[tensor];
-    for (std::size_t box = 0; box < layout.boxes.size(); ++box) {
-      const HeldBox& held = layout.boxes[box];
-      if (!held.box.empty() && held.holders.size() >= 2) {
-        replicas_.push_back({&layout, &held, data[tensor][box]});
-      }
-    }
-  }
-}
-
-void ReplicaComparison::hash(const DoneWith& done_with) {
-  for (Replica& replica : replicas_) {
-    if (replica.mine != nullptr) {
-      const std::size_t bytes = replica.held->box.elements() * size_in_bytes(replica.layout->dtype);
-      replica.hash = hash_of({replica.mine, bytes}, done_with);
-    }
-  }
-}
-
 /// Which ranks differ: those outside the largest group of equal copies, or all when there is none.
-std::string ReplicaComparison::difference(const Replica& replica,
-                                          comm::Communicator& communicator) {
+std::string difference(const Replica& replica, comm::Communicator& communicator) {
   const std::string mine = replica.mine != nullptr
                                ? fmt::format("{:016x}{:016x}", replica.hash[1], replica.hash[0])
                                : "";
@@ -113,15 +89,40 @@ std::string ReplicaComparison::difference(const Replica& replica,
                         fmt::join(differing, ", "));
 }
 
+}  // namespace
+
+std::vector<Replica> replicas_of(std::span<const TensorLayout> layouts, const HeldData& data) {
+  std::vector<Replica> replicas;
+  for (std::size_t tensor = 0; tensor < layouts.size(); ++tensor) {
+    const TensorLayout& layout = layouts[tensor];
+    for (std::size_t box = 0; box < layout.boxes.size(); ++box) {
+      const HeldBox& held = layout.boxes[box];
+      if (!held.box.empty() && held.holders.size() >= 2) {
+        replicas.push_back({&layout, &held, data[tensor][box]});
+      }
+    }
+  }
+  return replicas;
+}
+
+void hash_replicas(std::vector<Replica>& replicas, const DoneWith& done_with) {
+  for (Replica& replica : replicas) {
+    if (replica.mine != nullptr) {
+      const std::size_t bytes = replica.held->box.elements() * size_in_bytes(replica.layout->dtype);
+      replica.hash = hash_of({replica.mine, bytes}, done_with);
+    }
+  }
+}
+
 bool same_on_all_ranks(comm::Communicator& communicator, std::span<const std::uint64_t> words) {
   const auto equal = equal_everywhere(communicator, words, std::vector<bool>(words.size(), true));
   return std::all_of(equal.begin(), equal.end(), [](bool same) { return same; });
 }
 
-void ReplicaComparison::compare(comm::Communicator& communicator) const {
+void compare_replicas(const std::vector<Replica>& replicas, comm::Communicator& communicator) {
   std::vector<std::uint64_t> words;
   std::vector<bool> has_word;
-  for (const Replica& replica : replicas_) {
+  for (const Replica& replica : replicas) {
     words.insert(words.end(), replica.hash.begin(), replica.hash.end());
     has_word.insert(has_word.end(), 2, replica.mine != nullptr);
   }
@@ -129,12 +130,12 @@ void ReplicaComparison::compare(comm::Communicator& communicator) const {
   constexpr int shown = 8;
   int found = 0;
   std::string report;
-  for (std::size_t i = 0; i < replicas_.size(); ++i) {
+  for (std::size_t i = 0; i < replicas.size(); ++i) {
     if (equal[2 * i] && equal[2 * i + 1]) {
       continue;
     }
     if (found++ < shown) {
-      report += "\n  " + difference(replicas_[i], communicator);
+      report += "\n  " + difference(replicas[i], communicator);
     }
   }
   if (found == 0) {

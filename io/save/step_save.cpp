@@ -11,9 +11,10 @@ StepSave::StepSave(const CheckpointStore& store, const SaveRequest& request,
     : store_(store),
       share_(store.directory(), store.options().plan, store.done_with(), request, communicator) {
   write_together(communicator, [&] { store_.check_lease(); });
-  make_way(store_, step(), communicator);
-  first_rank_writes(communicator,
-                    [&] { folder_.emplace(store_.directory(), step(), share_.job().room()); });
+  make_way(store_, share_.job().step, communicator);
+  first_rank_writes(communicator, [&] {
+    folder_.emplace(store_.directory(), share_.job().step, share_.job().room());
+  });
   temporary_ =
       comm::broadcast_text(communicator, folder_ ? folder_->path().string() : std::string(), 0);
 }
@@ -27,7 +28,7 @@ void StepSave::publish() {
 }
 
 std::filesystem::path StepSave::folder() const {
-  return store_.directory() / step_folder_name(step());
+  return store_.directory() / step_folder_name(share_.job().step);
 }
 
 void agree_on_save(comm::Communicator& communicator, std::optional<comm::Failure> mine) {

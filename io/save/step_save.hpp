@@ -9,8 +9,6 @@
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/io/checkpoint_store.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -29,31 +27,17 @@ class StepSave {
   StepSave(const CheckpointStore& store, const SaveRequest& request,
            comm::Communicator& communicator);
 
-  /// Bytes that this rank writes.
-  std::size_t own_bytes() const noexcept { return share_.own_bytes(); }
-  /// CheckpointShardWriter's: whether the pieces have yet to arrive, and waiting for them, on any
-  /// thread.
-  bool is_arriving() const noexcept { return share_.is_arriving(); }
-  bool await_pieces() { return share_.await_pieces(); }
-  /// Copies them; the pieces are not read any more. @pre memory for own_bytes()
-  void stage(std::byte* memory) { share_.stage(memory); }
-
+  /// What this rank does of it alone, write() but for the folder; and gather().
+  CheckpointShardWriter& share() noexcept { return share_; }
   /// Writes this rank's share and brings it to stable storage.
   /// @throws UserError (cannot_write)
   void write() { share_.write(temporary_); }
-  /// Lets write(), on another thread, return soon with its work undone. The step is not published.
-  void give_up() noexcept { share_.give_up(); }
-
-  /// Compares replicas that have arrived, then tells rank 0 what all have written. Collective.
-  void gather(comm::Communicator& communicator) { share_.gather(communicator); }
 
   /// Commits the step; then LATEST and retention, of which failures are warned of. Rank 0 alone.
   /// @throws UserError (cannot_write)
   void publish();
 
-  std::int64_t step() const noexcept { return share_.job().step; }
   std::filesystem::path folder() const;  ///< of the committed step
-  std::int64_t payload_bytes() const { return share_.job().payload_bytes(); }
 
  private:
   const CheckpointStore& store_;
