@@ -139,7 +139,7 @@ Work DeviceThreadCommunicator::meet(const OperationCall& call) {
     round = meeting_->round(rounds_++);
     RankSlot& mine = round->seats[rank()];
     mine.source = call.send.data();
-    mine.offset_bytes = begins_of(call.send_counts, call.send.dtype());
+    mine.parts = extents_of(call.send_counts, call.send.dtype());
     mine.ready.record(call.stream);
     mine.steps = 0;
     meeting_->wake_all();
@@ -207,7 +207,7 @@ std::vector<DeviceThreadCommunicator::Step> DeviceThreadCommunicator::steps_of(
     }
     case Operation::reduce_scatter:
       return {[=](const std::vector<RankSlot>& seats, device::StreamRef on) {
-        reduce_on_device(data.dtype(), op, all_at(seats, seats[me].offset_bytes[me]), data.data(),
+        reduce_on_device(data.dtype(), op, all_at(seats, seats[me].parts[me].begin), data.data(),
                          data.elements(), on);
       }};
     case Operation::broadcast:
@@ -218,7 +218,7 @@ std::vector<DeviceThreadCommunicator::Step> DeviceThreadCommunicator::steps_of(
       return {[=, parts = extents_of(call.recv_counts, data.dtype())](
                   const std::vector<RankSlot>& seats, device::StreamRef on) {
         for (std::size_t i = 0; i < seats.size(); ++i) {
-          const std::int64_t begin = seats[i].offset_bytes.empty() ? 0 : seats[i].offset_bytes[me];
+          const std::int64_t begin = seats[i].parts.empty() ? 0 : seats[i].parts[me].begin;
           copy_bytes(at(data.data(), parts[i].begin), at(seats[i].source, begin), parts[i].bytes,
                      on);
         }

@@ -11,6 +11,7 @@
 /// device has done it.
 #pragma once
 
+#include "host/collectives.hpp"
 #include "host/message_communicator.hpp"
 #include "host/transport.threads.hpp"
 
@@ -35,8 +36,8 @@ namespace fourfold::comm {
 /// What a rank shows the others of a collective operation.
 struct RankSlot {
   const void* source = nullptr;
-  std::vector<std::int64_t> offset_bytes;  ///< of the parts in source, where they are not even
-  device::Event ready;                     ///< source may be read
+  std::vector<Extent> parts;  ///< of source, one for each rank; empty: it is one
+  device::Event ready;        ///< source may be read
   /// What this rank reads in each of its steps is read, and what it makes there is made.
   std::array<device::Event, 2> stepped;
   int steps = -1;  ///< -1: not here yet; else steps that are enqueued

@@ -39,15 +39,6 @@ std::vector<Extent> extents_of(std::span<const std::int64_t> counts, DType dtype
   return extents;
 }
 
-std::vector<std::int64_t> begins_of(std::span<const std::int64_t> counts, DType dtype) {
-  std::vector<std::int64_t> begins;
-  begins.reserve(counts.size());
-  for (const Extent& part : extents_of(counts, dtype)) {
-    begins.push_back(part.begin);
-  }
-  return begins;
-}
-
 std::vector<Extent> even_extents(ConstTensorView data, int ranks) {
   std::vector<std::int64_t> counts(ranks);
   for (int part = 0; part < ranks; ++part) {

@@ -52,8 +52,6 @@ struct Extent {
 };
 /// One extent per rank, one after the other.
 std::vector<Extent> extents_of(std::span<const std::int64_t> counts, DType dtype);
-/// Where each of them begins.
-std::vector<std::int64_t> begins_of(std::span<const std::int64_t> counts, DType dtype);
 /// One extent per rank, of as even counts as there can be.
 std::vector<Extent> even_extents(ConstTensorView data, int ranks);
 

@@ -70,14 +70,7 @@ CommHandle communicator_of(Communicator& group) {
   const std::vector<std::int64_t> ones(ranks.size(), 1);
   const std::int32_t sent = own;
   group.all_gather({&sent, {1}}, {ranks.data(), {group.size()}}, ones, {}).wait({});
-  MPI_Group world = MPI_GROUP_NULL;
-  MPI_Group members = MPI_GROUP_NULL;
-  MPI_Comm comm = MPI_COMM_NULL;
-  check_mpi(MPI_Comm_group(MPI_COMM_WORLD, &world));
-  check_mpi(MPI_Group_incl(world, group.size(), ranks.data(), &members));
-  check_mpi(MPI_Comm_create_group(MPI_COMM_WORLD, members, 0, &comm));
-  check_mpi(MPI_Group_free(&members));
-  check_mpi(MPI_Group_free(&world));
+  MPI_Comm comm = comm_of(MPI_COMM_WORLD, ranks);
   check_mpi(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
   return CommHandle(comm);
 }

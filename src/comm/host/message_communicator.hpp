@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "collectives.hpp"
 #include "reduction.hpp"
 #include "shared_window.hpp"
 #include "transport.hpp"

@@ -184,16 +184,21 @@ std::unique_ptr<Transport> MpiTransport::subgroup(std::span<const int> members,
   if (everybody) {
     return duplicate(comm_.get(), progress_);
   }
+  MPI_Comm comm = comm_of(comm_.get(), members);
+  check_mpi(MPI_Comm_set_name(comm, name.c_str()));
+  return std::make_unique<MpiTransport>(CommHandle(comm), progress_);
+}
+
+MPI_Comm comm_of(MPI_Comm parent, std::span<const int> members) {
   MPI_Group all = MPI_GROUP_NULL;
   MPI_Group chosen = MPI_GROUP_NULL;
   MPI_Comm comm = MPI_COMM_NULL;
-  check_mpi(MPI_Comm_group(comm_.get(), &all));
+  check_mpi(MPI_Comm_group(parent, &all));
   check_mpi(MPI_Group_incl(all, static_cast<int>(members.size()), members.data(), &chosen));
-  check_mpi(MPI_Comm_create_group(comm_.get(), chosen, 0, &comm));
+  check_mpi(MPI_Comm_create_group(parent, chosen, 0, &comm));
   check_mpi(MPI_Group_free(&chosen));
   check_mpi(MPI_Group_free(&all));
-  check_mpi(MPI_Comm_set_name(comm, name.c_str()));
-  return std::make_unique<MpiTransport>(CommHandle(comm), progress_);
+  return comm;
 }
 
 std::string mpi_library() {

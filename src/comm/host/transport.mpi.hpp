@@ -79,6 +79,9 @@ class MpiTransport : public Transport {
 /// place of the call. Every MPI call of this room goes through it, except in destructors.
 void check_mpi(int rc, std::source_location where = std::source_location::current());
 
+/// A communicator of the ranks `members` of `parent`, in this order. Collective over them.
+MPI_Comm comm_of(MPI_Comm parent, std::span<const int> members);
+
 /// The text of MPI_Get_library_version.
 std::string mpi_library();
 

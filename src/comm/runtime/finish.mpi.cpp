@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "finish.mpi.hpp"
 
+#include "watchdog/launch.hpp"
+
 #include <fourfold/base/log.hpp>
 
 #include <mpi.h>
@@ -9,9 +11,8 @@
 #include <unistd.h>
 
 #include <array>
-#include <charconv>
 #include <cstdlib>
-#include <cstring>
+#include <sstream>
 #include <string_view>
 
 namespace fourfold::comm {
@@ -31,37 +32,29 @@ bool finalize_may_hang(const std::string& library) {
       has(library, "--with-pmi=pmix")) {
     return false;
   }
-  const auto number = library.find_first_not_of(" \t", found + label.size());
+  std::istringstream version(library.substr(found + label.size()));
   int major = 0;
   int minor = 0;
-  const char* const end = library.data() + library.size();
-  if (number == std::string::npos) {
+  char dot = 0;
+  if (!(version >> major)) {
     return false;
   }
-  const auto [dot, error] = std::from_chars(library.data() + number, end, major);
-  if (error != std::errc{}) {
-    return false;
-  }
-  if (dot != end && *dot == '.') {
-    std::from_chars(dot + 1, end, minor);
-  }
+  version >> dot >> minor;
   return major < 4 || (major == 4 && minor == 0);
 }
 
 bool leave_process_manager() {
-  const char* const text = std::getenv("PMI_FD");
-  int fd = -1;
-  if (text == nullptr || std::from_chars(text, text + std::strlen(text), fd).ec != std::errc{} ||
-      fd < 0) {
+  const auto fd = number_in(value_of(std::getenv, "PMI_FD"));
+  if (!fd || *fd < 0) {
     return false;
   }
   constexpr std::string_view farewell = "cmd=finalize\n";
-  if (::write(fd, farewell.data(), farewell.size()) != std::ssize(farewell)) {
+  if (::write(*fd, farewell.data(), farewell.size()) != std::ssize(farewell)) {
     return false;
   }
-  pollfd answer{.fd = fd, .events = POLLIN, .revents = 0};
+  pollfd answer{.fd = *fd, .events = POLLIN, .revents = 0};
   std::array<char, 64> line{};
-  return ::poll(&answer, 1, 5000) == 1 && ::read(fd, line.data(), line.size()) > 0;
+  return ::poll(&answer, 1, 5000) == 1 && ::read(*fd, line.data(), line.size()) > 0;
 }
 
 void finish_mpi(const std::string& library, bool over_network) {

@@ -86,11 +86,11 @@ void say_no_more() noexcept {
 }  // namespace
 
 int launched_ranks() {
-  return launch_of([](const char* name) { return std::getenv(name); }).size;
+  return launch_of(std::getenv).size;
 }
 
 int launched_rank() {
-  return launch_of([](const char* name) { return std::getenv(name); }).rank;
+  return launch_of(std::getenv).rank;
 }
 
 struct MpiRuntime::Impl {
@@ -115,7 +115,7 @@ MpiRuntime::MpiRuntime(int* argc, char*** argv) : impl_(std::make_unique<Impl>()
   int size = 1;
   check_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
   check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &size));
-  const Launch launch = launch_of([](const char* name) { return std::getenv(name); });
+  const Launch launch = launch_of(std::getenv);
   if (const auto problem = singleton_problem(launch, size, mpi_library())) {
     set_rank_identity({launch.rank, launch.size, host_name(), nullptr});
     MPI_Finalize();  // alone: nobody can hang

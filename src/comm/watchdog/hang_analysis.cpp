@@ -15,10 +15,6 @@ namespace {
 using Kind = HangDiagnosis::Kind;
 using SuspectRank = HangDiagnosis::SuspectRank;
 
-bool is_silent(const RankState& state, const WatchdogLimits& limits) {
-  return state.is_known && !state.has_left && !state.has_ended && state.silent_s > limits.silence_s;
-}
-
 /// A device executes calls long after its rank has made them.
 bool is_in_another_call(const WorldState& world, int rank, const ToldCall& call) {
   const ToldCall* const its = world.waiting(rank);
@@ -50,7 +46,7 @@ std::vector<int> waited_for(const WorldState& world, int rank, const ToldCall& c
   return missing;
 }
 
-/// CollectiveTasks of which no rank is left, of several.
+/// Machines of which no rank is left, of several.
 std::set<std::string> ended_hosts(const WorldState& world) {
   std::map<std::string, std::pair<int, int>> hosts;  // ranks, those that are away
   for (const RankState& state : world.ranks) {
@@ -66,44 +62,59 @@ std::set<std::string> ended_hosts(const WorldState& world) {
   return ended.size() < hosts.size() ? ended : std::set<std::string>{};
 }
 
-std::optional<HangDiagnosis> analyse_ends(const WorldState& world) {
-  const bool some = std::ranges::any_of(world.ranks, &RankState::has_ended);
-  const std::set<std::string> hosts = some ? ended_hosts(world) : std::set<std::string>{};
-  HangDiagnosis verdict{.kind = hosts.empty() ? Kind::ended : Kind::host_ended};
+/// @param what_of  what there is to say against a rank; empty: nothing
+template <class WhatOf>
+std::optional<HangDiagnosis> verdict_on(const WorldState& world, Kind kind, const WhatOf& what_of) {
+  HangDiagnosis verdict{.kind = kind};
   for (int rank = 0; rank < std::ssize(world.ranks); ++rank) {
-    const RankState& state = world.ranks[rank];
-    const bool with_its_host = hosts.contains(state.host);
-    if (with_its_host || (state.has_ended && hosts.empty())) {
-      verdict.suspects.push_back(suspect(
-          world, rank,
-          fmt::format("has ended without a word ({}); {}",
-                      with_its_host ? "as have all ranks on its machine: that is gone, or its job"
-                                    : "it called exit, or was killed",
-                      whereabouts(world, rank))));
+    const std::string what = what_of(world.ranks[rank]);
+    if (!what.empty()) {
+      verdict.suspects.push_back(
+          suspect(world, rank, fmt::format("{}; {}", what, whereabouts(world, rank))));
     }
   }
   return verdict.suspects.empty() ? std::nullopt : std::optional(verdict);
 }
 
+std::optional<HangDiagnosis> analyse_ends(const WorldState& world) {
+  const bool some = std::ranges::any_of(world.ranks, &RankState::has_ended);
+  const std::set<std::string> hosts = some ? ended_hosts(world) : std::set<std::string>{};
+  return verdict_on(
+      world, hosts.empty() ? Kind::ended : Kind::host_ended, [&](const RankState& state) {
+        const bool with_its_host = hosts.contains(state.host);
+        return !with_its_host && !(state.has_ended && hosts.empty())
+                   ? std::string()
+                   : fmt::format("has ended without a word ({})",
+                                 with_its_host
+                                     ? "as have all ranks on its machine: that is gone, or its job"
+                                     : "it called exit, or was killed");
+      });
+}
+
+/// Of ranks of which `is_silent` says that they are.
+template <class IsSilent>
+Kind kind_of_silence(const WorldState& world, const IsSilent& is_silent) {
+  return std::ranges::any_of(
+             world.ranks,
+             [&](const RankState& state) { return is_silent(state) && state.is_reachable; })
+             ? Kind::stopped
+             : Kind::unreachable;
+}
+
 std::optional<HangDiagnosis> analyse_silence(const WorldState& world,
                                              const WatchdogLimits& limits) {
-  HangDiagnosis verdict{.kind = Kind::unreachable};
-  for (int rank = 0; rank < std::ssize(world.ranks); ++rank) {
-    const RankState& state = world.ranks[rank];
-    if (!is_silent(state, limits)) {
-      continue;
-    }
-    if (state.is_reachable) {
-      verdict.kind = Kind::stopped;
-    }
-    verdict.suspects.push_back(
-        suspect(world, rank,
-                fmt::format("has given no sign of life for {:.0f} s ({}); {}", state.silent_s,
-                            state.is_reachable ? "its machine answers: the process is stopped"
-                                               : "nor does its machine: it or its network is gone",
-                            whereabouts(world, rank))));
-  }
-  return verdict.suspects.empty() ? std::nullopt : std::optional(verdict);
+  const auto is_silent = [&](const RankState& state) {
+    return state.is_known && !state.has_left && !state.has_ended &&
+           state.silent_s > limits.silence_s;
+  };
+  return verdict_on(world, kind_of_silence(world, is_silent), [&](const RankState& state) {
+    return !is_silent(state)
+               ? std::string()
+               : fmt::format("has given no sign of life for {:.0f} s ({})", state.silent_s,
+                             state.is_reachable
+                                 ? "its machine answers: the process is stopped"
+                                 : "nor does its machine: it or its network is gone");
+  });
 }
 
 bool has_fault(const WorldState& world) {
@@ -117,30 +128,26 @@ bool has_fault(const WorldState& world) {
 std::optional<HangDiagnosis> analyse_faults(const WorldState& world) {
   constexpr double for_others_to_show_s = 8;
   constexpr double silent_for_it_s = 5;
-  HangDiagnosis silent{.kind = Kind::unreachable};
-  HangDiagnosis faulty{.kind = Kind::faulty};
-  for (int rank = 0; rank < std::ssize(world.ranks); ++rank) {
-    const RankState& state = world.ranks[rank];
-    const Beat* const beat = world.beat_of(rank);
-    if (state.is_known && !state.has_left && state.silent_s > silent_for_it_s) {
-      silent.kind = state.is_reachable ? Kind::stopped : silent.kind;
-      silent.suspects.push_back(
-          suspect(world, rank,
-                  fmt::format("has given no sign of life for {:.0f} s, and others lost touch with "
-                              "it; {}",
-                              state.silent_s, whereabouts(world, rank))));
-    }
-    if (beat != nullptr && !beat->fault.empty() && !state.has_left &&
-        beat->fault_s > for_others_to_show_s) {
-      faulty.suspects.push_back(suspect(world, rank,
-                                        fmt::format("cannot communicate any more: {}; {}",
-                                                    beat->fault, whereabouts(world, rank))));
-    }
-  }
-  if (faulty.suspects.empty()) {
+  auto faulty = verdict_on(world, Kind::faulty, [&](const RankState& state) {
+    const bool is_faulty = state.beat && !state.beat->fault.empty() && !state.has_left &&
+                           state.beat->fault_s > for_others_to_show_s;
+    return is_faulty ? fmt::format("cannot communicate any more: {}", state.beat->fault)
+                     : std::string();
+  });
+  if (!faulty) {
     return std::nullopt;
   }
-  return silent.suspects.empty() ? faulty : silent;
+  const auto is_silent = [&](const RankState& state) {
+    return state.is_known && !state.has_left && state.silent_s > silent_for_it_s;
+  };
+  auto silent = verdict_on(world, kind_of_silence(world, is_silent), [&](const RankState& state) {
+    return is_silent(state) ? fmt::format(
+                                  "has given no sign of life for {:.0f} s, and others "
+                                  "lost touch with it",
+                                  state.silent_s)
+                            : std::string();
+  });
+  return silent ? silent : faulty;
 }
 
 /// Whoever waits longest, if that is too long.

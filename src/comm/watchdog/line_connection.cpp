@@ -49,25 +49,21 @@ Socket connect_to(const addrinfo& address, int timeout_ms) {
   return socket;
 }
 
-/// For both versions of IP, or for the older one where there is no other.
+/// For both versions of IP, or for the older one where there is no other; on a port that the system
+/// chooses.
 Socket listening_socket() {
-  Socket both(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (both) {
-    constexpr int no = 0;
-    ::setsockopt(both.get(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
-    sockaddr_in6 any{};
-    any.sin6_family = AF_INET6;
-    any.sin6_addr = in6addr_any;
-    if (::bind(both.get(), reinterpret_cast<const sockaddr*>(&any), sizeof any) == 0) {
-      return both;
+  constexpr int no = 0;
+  for (const auto family : std::array<sa_family_t, 2>{AF_INET6, AF_INET}) {
+    Socket socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    sockaddr_storage any{};  // whose other bytes are zero in both
+    any.ss_family = family;
+    if (family == AF_INET6 && socket) {
+      ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
     }
-  }
-  Socket older(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  sockaddr_in any{};
-  any.sin_family = AF_INET;
-  any.sin_addr.s_addr = htonl(INADDR_ANY);
-  if (older && ::bind(older.get(), reinterpret_cast<const sockaddr*>(&any), sizeof any) == 0) {
-    return older;
+    if (socket && ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&any),
+                         family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in)) == 0) {
+      return socket;
+    }
   }
   return {};
 }
@@ -150,22 +146,24 @@ std::optional<std::string> LineConnection::next() {
   return line;
 }
 
-LineListener::LineListener() : socket_(listening_socket()) {
+Socket open_listener(std::uint16_t& port) {
+  Socket socket = listening_socket();
   sockaddr_storage address{};
   socklen_t size = sizeof address;
-  if (!socket_ || ::listen(socket_.get(), SOMAXCONN) != 0 ||
-      ::getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
+  if (!socket || ::listen(socket.get(), SOMAXCONN) != 0 ||
+      ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
     throw SystemError(ExitCode::node_fault,
                       format_message("no TCP port can be had to watch the ranks ({})",
                                      std::generic_category().message(errno)));
   }
-  port_ =
+  port =
       ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6&>(address).sin6_port
                                           : reinterpret_cast<const sockaddr_in&>(address).sin_port);
+  return socket;
 }
 
-Socket LineListener::accept() {
-  Socket socket(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+Socket accept_from(const Socket& listener) {
+  Socket socket(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (socket) {
     make_ready(socket.get());
   }

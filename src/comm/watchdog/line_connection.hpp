@@ -49,18 +49,9 @@ class LineConnection {
 };
 
 /// Where connections come in, on all addresses of this machine and a port that the system chooses.
-class LineListener {
- public:
-  /// @throws SystemError (node_fault) when there is no port to be had
-  LineListener();
-  int descriptor() const noexcept { return socket_.get(); }
-  std::uint16_t port() const noexcept { return port_; }
-  /// One that waits; none: there is none.
-  Socket accept();
-
- private:
-  Socket socket_;
-  std::uint16_t port_ = 0;
-};
+/// @throws SystemError (node_fault) when there is no port to be had
+Socket open_listener(std::uint16_t& port);
+/// A connection that waits there; none: there is none.
+Socket accept_from(const Socket& listener);
 
 }  // namespace fourfold::comm

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "startup_analysis.hpp"
 
+#include "hang_analysis.hpp"
+
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/process_identity.hpp>
 
@@ -79,56 +81,27 @@ bool agrees(const std::vector<std::string>& nodes, const Arrival& arrival) {
   return true;
 }
 
-/// By rank; empty where nobody knows.
-std::vector<std::string> hosts_of(const StartState& start) {
-  std::vector<std::string> hosts(start.ranks);
-  bool can_be_believed = std::ssize(start.nodes) == start.ranks;
-  std::set<std::string> looked_at;  // of thousands of ranks those of one host say the same
-  for (const auto& [rank, arrival] : start.waiting) {
-    if (can_be_believed && !arrival.beside.empty() && looked_at.insert(arrival.host).second) {
-      can_be_believed = agrees(start.nodes, arrival);
-    }
-  }
-  if (can_be_believed) {
-    hosts = start.nodes;
-  }
-  const auto set = [&](int rank, const std::string& host) {
-    if (0 <= rank && rank < start.ranks) {
-      hosts[rank] = host;
-    }
-  };
-  for (const auto& [rank, arrival] : start.waiting) {
-    for (const int neighbour : arrival.beside) {
-      set(neighbour, arrival.host);
-    }
-  }
-  for (const auto& [rank, arrival] : start.waiting) {
-    set(rank, arrival.host);
-  }
-  return hosts;
-}
-
 /// "rank 3 on node2".
 std::string place_text(const std::vector<int>& ranks, const std::string& host) {
   return format_message("{}{}", ranks_text(ranks), host.empty() ? "" : " on " + host);
 }
 
-std::string reason_of_all(const StartState& start) {
-  return start.ranks == 1
+std::string reason_of_all(std::size_t ranks, double limit_s) {
+  return ranks == 1
              ? format_message(
                    "MPI_Init has not come back within {:g} s (what runs beside this process, "
                    "the launcher does not tell); look for a process that stands still before it, "
                    "or raise watchdog.start_s if this start is only slow",
-                   start.limit_s)
+                   limit_s)
              : format_message(
                    "all {} ranks have come to MPI_Init, and it has not come back within {:g} s "
                    "(ranks that cannot reach each other over the network?)\n  let `fourfold "
                    "doctor` look at the nodes, or raise watchdog.start_s if this start is only "
                    "slow",
-                   start.ranks, start.limit_s);
+                   ranks, limit_s);
 }
 
-std::string reason_of(const HangDiagnosis& verdict, const StartState& start) {
+std::string reason_of(const HangDiagnosis& verdict, double limit_s) {
   constexpr std::size_t shown = 8;
   std::map<std::string, std::vector<int>> missing;
   for (const HangDiagnosis::SuspectRank& one : verdict.suspects) {
@@ -142,7 +115,7 @@ std::string reason_of(const HangDiagnosis& verdict, const StartState& start) {
     }
     lines.push_back(format_message(
         "{} {} not come to MPI_Init within {:g} s, or stand{} still in it or right after it",
-        place_text(ranks, host), ranks.size() == 1 ? "has" : "have", start.limit_s,
+        place_text(ranks, host), ranks.size() == 1 ? "has" : "have", limit_s,
         ranks.size() == 1 ? "s" : ""));
   }
   lines.push_back(format_message("{} wait{} there", ranks_text(verdict.waiting),
@@ -176,39 +149,54 @@ std::vector<std::string> nodes_of_ranks(const std::vector<std::string>& nodes,
   return by_rank;
 }
 
-HangDiagnosis analyse_start(const StartState& start) {
-  const std::vector<std::string> hosts = hosts_of(start);
-  HangDiagnosis verdict{.kind = HangDiagnosis::Kind::not_started};
-  for (int rank = 0; rank < start.ranks; ++rank) {
-    if (start.waiting.contains(rank)) {
-      verdict.waiting.push_back(rank);
-    } else if (start.ranks > 1) {
-      verdict.suspects.push_back(
-          {rank, hosts[rank],
-           format_message(
-               "has not come to MPI_Init within {:g} s, or stands still in it or right after it",
-               start.limit_s)});
+WorldState state_of_start(int ranks, double limit_s, const std::map<int, Arrival>& waiting,
+                          const std::vector<std::string>& nodes) {
+  WorldState world;
+  world.ranks.resize(ranks);
+  bool can_be_believed = std::ssize(nodes) == ranks;
+  std::set<std::string> looked_at;  // of thousands of ranks those of one host say the same
+  for (const auto& [rank, arrival] : waiting) {
+    if (can_be_believed && !arrival.beside.empty() && looked_at.insert(arrival.host).second) {
+      can_be_believed = agrees(nodes, arrival);
     }
   }
-  verdict.reason = verdict.suspects.empty() ? reason_of_all(start) : reason_of(verdict, start);
-  return verdict;
-}
-
-WorldState world_of(const StartState& start) {
-  WorldState world;
-  for (const std::string& host : hosts_of(start)) {
-    world.ranks.push_back({.host = host});
+  for (int rank = 0; can_be_believed && rank < ranks; ++rank) {
+    world.ranks[rank].host = nodes[rank];
   }
-  for (const auto& [rank, arrival] : start.waiting) {
-    if (0 <= rank && rank < start.ranks) {
-      RankState& state = world.ranks[rank];
-      state.pid = arrival.pid;
-      Beat& beat = state.beat.emplace();
-      beat.activity = "MPI_Init";
-      beat.activity_s = start.limit_s;
+  for (const auto& [rank, arrival] : waiting) {
+    for (const int neighbour : arrival.beside) {
+      if (0 <= neighbour && neighbour < ranks) {
+        world.ranks[neighbour].host = arrival.host;
+      }
+    }
+  }
+  for (const auto& [rank, arrival] : waiting) {
+    if (0 <= rank && rank < ranks) {
+      world.ranks[rank] = {.host = arrival.host,
+                           .pid = arrival.pid,
+                           .is_known = true,
+                           .beat = Beat{.activity = "MPI_Init", .activity_s = limit_s}};
     }
   }
   return world;
+}
+
+HangDiagnosis analyse_start(const WorldState& start, double limit_s) {
+  HangDiagnosis verdict{.kind = HangDiagnosis::Kind::not_started};
+  for (int rank = 0; rank < std::ssize(start.ranks); ++rank) {
+    if (start.ranks[rank].is_known) {
+      verdict.waiting.push_back(rank);
+    } else if (start.ranks.size() > 1) {
+      verdict.suspects.push_back(suspect(
+          start, rank,
+          format_message(
+              "has not come to MPI_Init within {:g} s, or stands still in it or right after it",
+              limit_s)));
+    }
+  }
+  verdict.reason = verdict.suspects.empty() ? reason_of_all(start.ranks.size(), limit_s)
+                                            : reason_of(verdict, limit_s);
+  return verdict;
 }
 
 }  // namespace fourfold::comm

@@ -21,15 +21,6 @@ struct Arrival {
   friend bool operator==(const Arrival&, const Arrival&) = default;
 };
 
-/// All that is known of a start whose MPI_Init does not return.
-struct StartState {
-  int ranks = 1;
-  double limit_s = 0;
-  std::map<int, Arrival> waiting = {};
-  /// By rank, as the batch system calls it; empty: not known.
-  std::vector<std::string> nodes = {};
-};
-
 /// The node of each rank of a Slurm step whose tasks are distributed by block, node after node, or
 /// cyclic, one to each node in turn while it takes more.
 /// @param nodes           SLURM_STEP_NODELIST, expanded
@@ -41,12 +32,14 @@ std::vector<std::string> nodes_of_ranks(const std::vector<std::string>& nodes,
                                         std::string_view tasks_per_node,
                                         std::string_view distribution, int ranks);
 
-/// Who has not come. A pure function. Where a missing rank runs, a waiting rank of the same host
-/// tells, else `nodes`; not where a waiting rank knows its neighbours to be others than `nodes`
-/// says. Nobody is named if all wait, nor of a single rank.
-HangDiagnosis analyse_start(const StartState& start);
+/// All that is known of a start whose MPI_Init has not come back for `limit_s`: ranks that wait are
+/// known, and in MPI_Init. Where a missing rank runs, a waiting rank of the same host tells, else
+/// `nodes`; not where a waiting rank knows its neighbours to be others than `nodes` says.
+/// @param nodes  by rank, as the batch system calls them; empty: not known
+WorldState state_of_start(int ranks, double limit_s, const std::map<int, Arrival>& waiting,
+                          const std::vector<std::string>& nodes);
 
-/// The same for the report: hosts and processes, as far as they are known.
-WorldState world_of(const StartState& start);
+/// Who has not come. A pure function. Nobody is named if all wait, nor of a single rank.
+HangDiagnosis analyse_start(const WorldState& start, double limit_s);
 
 }  // namespace fourfold::comm

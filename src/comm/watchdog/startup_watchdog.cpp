@@ -34,10 +34,6 @@ using namespace std::chrono_literals;
 constexpr auto tick = 250ms;
 constexpr int hang_code = static_cast<int>(ExitCode::hang);
 
-const char* variable(const char* name) {
-  return std::getenv(name);
-}
-
 std::string own_host() {
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);
@@ -70,8 +66,8 @@ constexpr double to_analyse_s = 30;
 struct StartupWatchdog::Impl {
   explicit Impl(StartupWatchdogOptions its_options)
       : options(std::move(its_options)),
-        launch(launch_of(variable)),
-        meeting(options.folder, name_of_start(variable, command_of_parent()), launch.rank) {}
+        launch(launch_of(std::getenv)),
+        meeting(options.folder, name_of_start(std::getenv, command_of_parent()), launch.rank) {}
 
   bool lives_for(double seconds);
   void end_if_told_to_stop();
@@ -80,9 +76,9 @@ struct StartupWatchdog::Impl {
   void meet();
   void wait_for_diagnosis();
   void diagnose_alone(const std::string& why);
-  StartState state() const;
+  WorldState state() const;
   bool claim();
-  [[noreturn]] void execute(const HangDiagnosis& verdict, const StartState& start) const;
+  [[noreturn]] void execute(const HangDiagnosis& verdict, const WorldState& start) const;
 
   StartupWatchdogOptions options;
   Launch launch;
@@ -158,7 +154,7 @@ void StartupWatchdog::Impl::watch() {
 }
 
 void StartupWatchdog::Impl::meet() {
-  if (!meeting.join({own_host(), ::getpid(), ranks_beside(variable, launch)})) {
+  if (!meeting.join({own_host(), ::getpid(), ranks_beside(std::getenv, launch)})) {
     diagnose_alone(fmt::format("{} cannot be written", meeting.folder().string()));
     return;
   }
@@ -169,11 +165,11 @@ void StartupWatchdog::Impl::meet() {
     wait_for_diagnosis();
     return;
   }
-  const StartState start = state();
-  if (!start.waiting.contains(launch.rank)) {
+  const WorldState start = state();
+  if (!start.ranks[launch.rank].is_known) {
     wait_for_diagnosis();  // who has ended the meeting has told, and the launcher ends all soon
   } else if (claim()) {
-    execute(analyse_start(start), start);
+    execute(analyse_start(start, options.limit_s), start);
   }
 }
 
@@ -190,8 +186,8 @@ void StartupWatchdog::Impl::wait_for_diagnosis() {
 
 /// Of ranks that cannot meet the first one speaks: the launcher ends the others then.
 void StartupWatchdog::Impl::diagnose_alone(const std::string& why) {
-  StartState start{.ranks = 1, .limit_s = options.limit_s};
-  HangDiagnosis verdict = analyse_start(start);
+  const WorldState start = state_of_start(1, options.limit_s, {}, {});
+  HangDiagnosis verdict = analyse_start(start, options.limit_s);
   if (!why.empty()) {
     verdict.reason = fmt::format(
         "MPI_Init has not come back to rank {} within {:g} s (who is missing is not "
@@ -204,24 +200,22 @@ void StartupWatchdog::Impl::diagnose_alone(const std::string& why) {
   }
 }
 
-StartState StartupWatchdog::Impl::state() const {
-  StartState start{.ranks = launch.size,
-                   .limit_s = options.limit_s,
-                   .waiting = meeting.arrivals(options.limit_s)};
-  const std::string nodes = value_of(variable, "SLURM_STEP_NODELIST");
-  if (!nodes.empty() && options.expand_nodes) {
-    start.nodes =
-        nodes_of_ranks(options.expand_nodes(nodes), value_of(variable, "SLURM_STEP_TASKS_PER_NODE"),
-                       value_of(variable, "SLURM_DISTRIBUTION"), launch.size);
+WorldState StartupWatchdog::Impl::state() const {
+  const std::string list = value_of(std::getenv, "SLURM_STEP_NODELIST");
+  std::vector<std::string> nodes;
+  if (!list.empty() && options.expand_nodes) {
+    nodes = nodes_of_ranks(options.expand_nodes(list),
+                           value_of(std::getenv, "SLURM_STEP_TASKS_PER_NODE"),
+                           value_of(std::getenv, "SLURM_DISTRIBUTION"), launch.size);
   }
-  return start;
+  return state_of_start(launch.size, options.limit_s, meeting.arrivals(options.limit_s), nodes);
 }
 
-void StartupWatchdog::Impl::execute(const HangDiagnosis& verdict, const StartState& start) const {
+void StartupWatchdog::Impl::execute(const HangDiagnosis& verdict, const WorldState& start) const {
   log::write_stderr(error_text(verdict.reason));
   if (options.on_hang) {
     try {
-      options.on_hang(verdict, report_of(world_of(start), verdict, {}));
+      options.on_hang(verdict, report_of(start, verdict, {}));
     } catch (const std::exception& error) {  // ended it is in any case
       log::write_stderr(format_message("fourfold: error: {}\n", error.what()));
     }

@@ -27,7 +27,7 @@ constexpr std::chrono::milliseconds between_strangers{50};
 }  // namespace
 
 WatchdogServer::WatchdogServer(int ranks, std::string secret)
-    : secret_(std::move(secret)), heard_(ranks), closed_(ranks) {
+    : listener_(open_listener(port_)), secret_(std::move(secret)), heard_(ranks), closed_(ranks) {
   FOURFOLD_EXPECT(secret_.size() == secret_size);
   world_.ranks.resize(ranks);
 }
@@ -43,7 +43,7 @@ void WatchdogServer::listen(std::chrono::milliseconds timeout) {
   if (rest.count() > 0) {
     timeout = std::min(timeout, rest);
   } else {
-    ready.push_back({.fd = listener_.descriptor(), .events = POLLIN, .revents = 0});
+    ready.push_back({.fd = listener_.get(), .events = POLLIN, .revents = 0});
     for (const Stranger& stranger : strangers_) {
       ready.push_back({.fd = stranger.descriptor(), .events = POLLIN, .revents = 0});
     }
@@ -79,7 +79,7 @@ void WatchdogServer::receive_strangers(Clock::time_point now) {
   }
   strangers_ = std::move(still_strange);
   for (std::size_t came = 0; came < most_strangers; ++came) {
-    Socket socket = listener_.accept();
+    Socket socket = accept_from(listener_);
     if (!socket) {
       return;
     }

@@ -31,7 +31,7 @@ class WatchdogServer {
   /// @param secret  of the run
   /// @pre secret.size() == secret_size
   WatchdogServer(int ranks, std::string secret);
-  std::uint16_t port() const noexcept { return listener_.port(); }
+  std::uint16_t port() const noexcept { return port_; }
 
   /// Hears whoever speaks, for `timeout` at most.
   void listen(std::chrono::milliseconds timeout);
@@ -61,7 +61,8 @@ class WatchdogServer {
   void take(Peer& peer, RankMessage message);
   void poke_the_silent(Clock::time_point now);
 
-  LineListener listener_;
+  std::uint16_t port_ = 0;
+  Socket listener_;
   std::string secret_;
   std::vector<Stranger> strangers_;
   Clock::time_point received_strangers_{};

@@ -41,11 +41,23 @@ Environment of(const Variables& variables) {
   };
 }
 
+struct Start {
+  int ranks = 1;
+  double limit_s = 0;
+  std::map<int, Arrival> waiting = {};
+  Names nodes = {};
+};
+
+HangDiagnosis analyse_start(const Start& start) {
+  return fourfold::comm::analyse_start(
+      state_of_start(start.ranks, start.limit_s, start.waiting, start.nodes), start.limit_s);
+}
+
 /// Seven ranks on four nodes, two each but on the last; all wait but those of `missing`.
-StartState seven_ranks(const std::vector<int>& missing) {
-  StartState start{.ranks = 7,
-                   .limit_s = 300,
-                   .nodes = nodes_of_ranks({"n0", "n1", "n2", "n3"}, "2(x3),1", "block", 7)};
+Start seven_ranks(const std::vector<int>& missing) {
+  Start start{.ranks = 7,
+              .limit_s = 300,
+              .nodes = nodes_of_ranks({"n0", "n1", "n2", "n3"}, "2(x3),1", "block", 7)};
   for (int rank = 0; rank < 7; ++rank) {
     start.waiting[rank] = {.host = "n" + std::to_string(rank / 2), .pid = 100 + rank};
     const int first = rank / 2 * 2;
@@ -102,7 +114,7 @@ TEST_CASE("a rank that does not start is named with its node", "[startup_watchdo
 }
 
 TEST_CASE("a node is named only where nobody knows better", "[startup_watchdog]") {
-  StartState start = seven_ranks({2, 3, 6});
+  Start start = seven_ranks({2, 3, 6});
   start.nodes.clear();
   start.waiting.erase(0);  // rank 1 knows its neighbour
   const HangDiagnosis without = analyse_start(start);
