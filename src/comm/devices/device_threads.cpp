@@ -78,7 +78,8 @@ std::shared_ptr<Round> DeviceRendezvous::round(std::uint64_t number) {
     round = std::make_shared<Round>(ranks());
   }
   std::shared_ptr<Round> result = round;
-  if (++round->came == ranks()) {
+  const auto has_come = [](const RankSlot& seat) { return seat.steps >= 0; };
+  if (std::ranges::count_if(*round, has_come) + 1 == std::ssize(*round)) {
     rounds_.erase(number);  // whoever takes part has it
   }
   return result;
@@ -137,7 +138,7 @@ Work DeviceThreadCommunicator::meet(const OperationCall& call) {
   {
     const std::scoped_lock lock(meeting_->mutex());
     round = meeting_->round(rounds_++);
-    RankSlot& mine = round->seats[rank()];
+    RankSlot& mine = (*round)[rank()];
     mine.source = call.send.data();
     mine.parts = extents_of(call.send_counts, call.send.dtype());
     mine.ready.record(call.stream);
@@ -149,16 +150,16 @@ Work DeviceThreadCommunicator::meet(const OperationCall& call) {
   CollectiveTask task = [round, meeting = meeting_.get(), me = rank(), steps = std::move(steps),
                          on = stream_.ref(), taken = 0]() mutable {
     const std::scoped_lock lock(meeting->mutex());
-    while (std::ranges::all_of(round->seats,
+    while (std::ranges::all_of(*round,
                                [taken](const RankSlot& seat) { return seat.steps >= taken; })) {
       if (taken == std::ssize(steps)) {
         return true;
       }
-      for (const RankSlot& seat : round->seats) {
+      for (const RankSlot& seat : *round) {
         (taken == 0 ? seat.ready : seat.stepped[taken - 1]).wait(on);
       }
-      steps[taken](round->seats, on);
-      RankSlot& mine = round->seats[me];
+      steps[taken](*round, on);
+      RankSlot& mine = (*round)[me];
       mine.stepped[taken].record(on);
       mine.steps = ++taken;
       meeting->wake_all();
@@ -172,7 +173,7 @@ Work DeviceThreadCommunicator::meet(const OperationCall& call) {
                                         [round, last](device::StreamRef waiting) {
                                           // The others have read what is here, and this rank what
                                           // it needs.
-                                          for (const RankSlot& seat : round->seats) {
+                                          for (const RankSlot& seat : *round) {
                                             seat.stepped[last].wait(waiting);
                                           }
                                         }));

@@ -44,11 +44,7 @@ struct RankSlot {
 };
 
 /// A collective operation: a seat for each rank.
-struct Round {
-  explicit Round(std::size_t ranks) : seats(ranks) {}
-  std::vector<RankSlot> seats;
-  std::size_t came = 0;  ///< ranks that have asked for it
-};
+using Round = std::vector<RankSlot>;
 
 /// A message: shown by its sender, read by its receiver.
 struct DeviceMessage {

@@ -83,13 +83,11 @@ CollectiveTask all_reduce_whole(SharedWindow& window, std::uint64_t turn, Tensor
       SharedWindow::area_bytes(window.ranks()) / element_bytes * element_bytes;
   const Extent all{0, bytes_of(data)};
   SharedWindow* const shared = &window;
-  SharedSteps plan;
-  plan.steps = pieces_of({&all, 1}, piece_bytes);
-  plan.put = [=](std::int64_t step) {
+  const SharedStep put = [=](std::int64_t step) {
     const Extent piece = piece_of(all, step, piece_bytes);
     copy_bytes(shared->area(shared->rank(), step), at(data.data(), piece.begin), piece.bytes);
   };
-  plan.use = [=](std::int64_t step) {
+  const SharedStep use = [=](std::int64_t step) {
     const Extent piece = piece_of(all, step, piece_bytes);
     std::byte* const own = at(data.data(), piece.begin);
     std::vector<const void*> inputs(shared->ranks());
@@ -99,7 +97,7 @@ CollectiveTask all_reduce_whole(SharedWindow& window, std::uint64_t turn, Tensor
     inputs[shared->rank()] = own;
     reduce(data.dtype(), op, inputs, own, piece.bytes / element_bytes);
   };
-  return in_turn(window, turn, std::move(plan));
+  return in_turn(window, turn, pieces_of({&all, 1}, piece_bytes), put, use);
 }
 
 }  // namespace
@@ -115,21 +113,16 @@ CollectiveTask shared_all_reduce(SharedWindow& window, std::uint64_t turn, Tenso
   const SharedReduction exchange(window,
                                  {bytes, std::move(parts), result, bytes, data.dtype(), op});
   return in_turn(
-      window, turn,
-      {.steps = exchange.steps(),
-       .put = [exchange](std::int64_t step) { exchange.put(step); },
-       .use =
-           [exchange](std::int64_t step) { exchange.put_result(step, exchange.reduce_own(step)); },
-       .finish = [exchange](std::int64_t step) { exchange.take_results(step); }});
+      window, turn, exchange.steps(), [exchange](std::int64_t step) { exchange.put(step); },
+      [exchange](std::int64_t step) { exchange.put_result(step, exchange.reduce_own(step)); },
+      [exchange](std::int64_t step) { exchange.take_results(step); });
 }
 
 CollectiveTask shared_reduce_scatter(SharedWindow& window, std::uint64_t turn, ReductionPlan plan) {
   const SharedReduction exchange(window, std::move(plan));
-  return in_turn(window, turn,
-                 {.steps = exchange.steps(),
-                  .put = [exchange](std::int64_t step) { exchange.put(step); },
-                  .use = [exchange](std::int64_t step) { exchange.reduce_own(step); },
-                  .finish = {}});
+  return in_turn(
+      window, turn, exchange.steps(), [exchange](std::int64_t step) { exchange.put(step); },
+      [exchange](std::int64_t step) { exchange.reduce_own(step); });
 }
 
 CollectiveTask shared_gather(SharedWindow& window, std::uint64_t turn, const void* own, void* recv,
@@ -137,28 +130,26 @@ CollectiveTask shared_gather(SharedWindow& window, std::uint64_t turn, const voi
   const std::int64_t piece_bytes = SharedWindow::area_bytes(window.ranks());
   SharedWindow* const shared = &window;
   const Extent mine = parts[window.rank()];
-  SharedSteps plan;
-  plan.steps = pieces_of(parts, piece_bytes);
-  plan.put = [=](std::int64_t step) {
+  const std::int64_t steps = pieces_of(parts, piece_bytes);
+  const SharedStep put = [=](std::int64_t step) {
     const Extent piece = piece_of(mine, step, piece_bytes);
     const std::byte* const source = at(own, piece.begin - mine.begin);
     copy_bytes(shared->area(shared->rank(), step), source, piece.bytes);
     copy_bytes(at(recv, piece.begin), source, piece.bytes);
   };
-  plan.use = [=, parts = std::move(parts)](std::int64_t step) {
+  const SharedStep use = [=, parts = std::move(parts)](std::int64_t step) {
     for (int distance = 1; distance < shared->ranks(); ++distance) {
       const int other = (shared->rank() + distance) % shared->ranks();
       const Extent piece = piece_of(parts[other], step, piece_bytes);
       copy_bytes(at(recv, piece.begin), shared->area(other, step), piece.bytes);
     }
   };
-  return in_turn(window, turn, std::move(plan));
+  return in_turn(window, turn, steps, put, use);
 }
 
 CollectiveTask shared_barrier(SharedWindow& window, std::uint64_t turn) {
   return in_turn(
-      window, turn,
-      {.steps = 1, .put = [](std::int64_t) {}, .use = [](std::int64_t) {}, .finish = {}});
+      window, turn, 1, [](std::int64_t) {}, [](std::int64_t) {});
 }
 
 }  // namespace fourfold::comm

@@ -98,45 +98,47 @@ std::unique_ptr<SharedWindow> open_window(Transport& transport, Communicator& me
   return std::make_unique<SharedWindow>(std::move(*memory), transport.rank(), ranks);
 }
 
-CollectiveTask in_turn(SharedWindow& window, std::uint64_t turn, SharedSteps plan) {
-  using enum SharedWindow::Stage;
+CollectiveTask in_turn(SharedWindow& window, std::uint64_t turn, std::int64_t steps, SharedStep put,
+                       SharedStep use, SharedStep finish) {
+  using Stage = SharedWindow::Stage;
   // Steps that this rank has put, used and finished.
-  return [&window, turn, plan = std::move(plan), has_put = std::int64_t{0},
-          has_used = std::int64_t{0}, has_finished = std::int64_t{0}]() mutable {
+  return [&window, turn, steps, put = std::move(put), use = std::move(use),
+          finish = std::move(finish), has_put = std::int64_t{0}, has_used = std::int64_t{0},
+          has_finished = std::int64_t{0}]() mutable {
     if (!window.is_turn(turn)) {
       return false;
     }
     bool has_told = false;
-    for (bool moved = true; moved && has_finished < plan.steps; has_told = has_told || moved) {
+    for (bool moved = true; moved && has_finished < steps; has_told = has_told || moved) {
       moved = false;
-      if (has_put < plan.steps && window.all_have(done, has_put - SharedWindow::slots)) {
-        plan.put(has_put);
-        window.tell(put, has_put++);
+      if (has_put < steps && window.all_have(Stage::done, has_put - SharedWindow::slots)) {
+        put(has_put);
+        window.tell(Stage::put, has_put++);
         moved = true;
       }
-      if (has_used < has_put && window.all_have(put, has_used)) {
-        plan.use(has_used);
-        window.tell(used, has_used);
-        if (!plan.finish) {
-          window.tell(done, has_used);
+      if (has_used < has_put && window.all_have(Stage::put, has_used)) {
+        use(has_used);
+        window.tell(Stage::used, has_used);
+        if (!finish) {
+          window.tell(Stage::done, has_used);
           ++has_finished;
         }
         ++has_used;
         moved = true;
       }
-      if (has_finished < has_used && window.all_have(used, has_finished)) {
-        plan.finish(has_finished);
-        window.tell(done, has_finished++);
+      if (has_finished < has_used && window.all_have(Stage::used, has_finished)) {
+        finish(has_finished);
+        window.tell(Stage::done, has_finished++);
         moved = true;
       }
     }
     if (has_told) {
       window.wake_others();
     }
-    if (has_finished < plan.steps) {
+    if (has_finished < steps) {
       return false;
     }
-    window.end_turn(plan.steps);
+    window.end_turn(steps);
     return true;
   };
 }

@@ -75,15 +75,13 @@ class SharedWindow {
 /// @param messages  on the same ranks
 std::unique_ptr<SharedWindow> open_window(Transport& transport, Communicator& messages);
 
-/// An operation on a window: what a rank does in each step.
-struct SharedSteps {
-  std::int64_t steps = 0;
-  std::function<void(std::int64_t step)> put;  ///< into this rank's area
-  std::function<void(std::int64_t step)> use;  ///< when all have put
-  /// When all have used; empty if there is nothing to do.
-  std::function<void(std::int64_t step)> finish;
-};
-CollectiveTask in_turn(SharedWindow& window, std::uint64_t turn, SharedSteps plan);
+using SharedStep = std::function<void(std::int64_t step)>;
+/// An operation on a window: what a rank does in each of its `steps`.
+/// @param put     into this rank's area
+/// @param use     when all have put
+/// @param finish  when all have used; empty if there is nothing to do
+CollectiveTask in_turn(SharedWindow& window, std::uint64_t turn, std::int64_t steps, SharedStep put,
+                       SharedStep use, SharedStep finish = {});
 
 // The collectives as steps on a window of shared memory. All arithmetic is reduce(), in the order
 // of ranks, so the bits are those of messages.

@@ -16,14 +16,9 @@
 namespace fourfold::comm {
 namespace {
 
-struct LauncherVariables {
-  const char* size;
-  const char* rank;
-};
-
 /// Nearest first: mpiexec inside a Slurm step decides over the step. SLURM_NTASKS is left out: a
-/// batch script has it too, where one process is right.
-constexpr std::array<LauncherVariables, 5> launchers{{
+/// batch script has it too, where one process is right. Of each the variables of size and rank.
+constexpr std::array<std::array<const char*, 2>, 5> launchers{{
     {"PMI_SIZE", "PMI_RANK"},
     {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
     {"MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK"},
@@ -51,12 +46,12 @@ std::optional<int> number_in(std::string_view text) {
 }
 
 Launch launch_of(const Environment& environment) {
-  for (const LauncherVariables& launcher : launchers) {
+  for (const auto& [size_variable, rank_variable] : launchers) {
     // What is no number of ranks no launcher has set.
-    const auto size = number_in(value_of(environment, launcher.size));
+    const auto size = number_in(value_of(environment, size_variable));
     if (size && *size >= 1) {
-      const int rank = number_in(value_of(environment, launcher.rank)).value_or(0);
-      return {0 <= rank && rank < *size ? rank : 0, *size, launcher.size};
+      const int rank = number_in(value_of(environment, rank_variable)).value_or(0);
+      return {0 <= rank && rank < *size ? rank : 0, *size, size_variable};
     }
   }
   return {};
