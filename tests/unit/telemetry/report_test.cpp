@@ -4,6 +4,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/telemetry/report.hpp>
+#include <fourfold/telemetry/svg_chart.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
@@ -158,6 +159,28 @@ TEST_CASE("one outlier does not flatten a curve", "[report]") {
   losses[51] = 1.5;
   CHECK_THAT(page(run_with_losses("spike", losses)),
              ContainsSubstring("cut off at the top: highest value 1e+06"));
+}
+
+TEST_CASE("an axis of sizes has powers of two, and dots say what they are of", "[report]") {
+  CHECK(binary_size_text(512) == "512 B");
+  CHECK(binary_size_text(1536) == "1.5 KiB");
+  CHECK(binary_size_text(3e12) == "2794 GiB");
+  Chart chart{.title = "t", .x_label = "size", .y_label = "GB/s", .y_from_zero = true};
+  chart.x_is_log2_bytes = true;
+  CHECK_THAT(draw_chart(chart, ""), ContainsSubstring("no data yet"));
+  // A hundred low values and two high ones, which are not cut off here.
+  for (int i = 0; i <= 100; ++i) {
+    chart.series.resize(1);
+    chart.series[0].points.push_back({3 + 0.17 * i, i > 98 ? 100.0 : 1.0});
+  }
+  chart.series[0].name = "<ring>";
+  chart.series[0].has_dots = true;
+  const std::string svg = draw_chart(chart, "x=\"7\"");
+  CHECK(svg.starts_with("<svg viewBox=\"0 0 440 250\" x=\"7\">"));
+  CHECK_THAT(svg, ContainsSubstring(">8 B</text>") && ContainsSubstring(">256 KiB</text>"));
+  CHECK_THAT(svg, ContainsSubstring("<title>&lt;ring&gt;, 1 MiB: 100 GB/s</title>"));
+  CHECK(occurrences(svg, "<circle") == 101);
+  CHECK_THAT(render_chart(chart), !ContainsSubstring("cut off"));
 }
 
 TEST_CASE("restarts, nodes, checkpoints and the end are told", "[report]") {
