@@ -19,59 +19,35 @@
 #include <array>
 #include <cstdio>
 #include <optional>
-#include <span>
 #include <utility>
 #include <vector>
 
 namespace fourfold::bench {
 namespace {
 
-/// The files that were asked for, on rank 0: opened before anything is measured, so that one that
-/// cannot be written is told at once.
-class Files {
- public:
-  Files(const Arguments& arguments, bool writes) {
-    constexpr io::OwnFile own_csv{"operation,algorithm,transport,axis,ranks,lines,bytes",
-                                  "fourfold bench --csv"};
-    io::refuse_one_place_twice(std::array{io::NamedOutput{"--csv", arguments.csv},
-                                          io::NamedOutput{"--svg", arguments.svg}});
-    for (const auto& [path, own] :
-         {std::pair(arguments.csv, own_csv), std::pair(arguments.svg, own_svg)}) {
-      if (writes && !path.empty()) {
-        io::refuse_place_in_step(path);
-        io::refuse_foreign_file(path, own);
-      }
-    }
-    if (writes && !arguments.csv.empty()) {
-      csv_.emplace(io::followed(arguments.csv));
-    }
-    if (writes && !arguments.svg.empty()) {
-      svg_.emplace(io::followed(arguments.svg));
-    }
+constexpr io::OwnFile own_csv{"operation,algorithm,transport,axis,ranks,lines,bytes",
+                              "fourfold bench --csv"};
+constexpr io::OwnFile own_svg{"<!-- made by fourfold bench -->", "fourfold bench --svg"};
+
+/// A file that was asked for, on rank 0: opened before anything is measured, so that one that
+/// cannot be written is told at once. Nothing on other ranks.
+std::optional<io::AtomicFile> opened(const std::string& path, const io::OwnFile& own,
+                                     const comm::Communicator& world) {
+  if (path.empty() || world.rank() != 0) {
+    return std::nullopt;
   }
-  void write(const Setting& setting, std::span<const Row> rows) {
-    if (csv_) {
-      publish(*csv_, to_csv(setting, rows));
-    }
-    if (svg_) {
-      publish(*svg_, fmt::format("{}\n", own_svg.mark) + plot_svg(setting, rows));
-    }
-  }
+  io::refuse_place_in_step(path);
+  io::refuse_foreign_file(path, own);
+  return std::optional<io::AtomicFile>(std::in_place, io::followed(path));
+}
 
- private:
-  static constexpr io::OwnFile own_svg{"<!-- made by fourfold bench -->", "fourfold bench --svg"};
+void publish(io::AtomicFile& file, const std::string& text) {
+  file.write(text);
+  file.publish();
+  program::print("# wrote {}\n", file.path().string());
+}
 
-  static void publish(io::AtomicFile& file, const std::string& text) {
-    file.write(text);
-    file.publish();
-    program::print("# wrote {}\n", file.path().string());
-  }
-
-  std::optional<io::AtomicFile> csv_;
-  std::optional<io::AtomicFile> svg_;
-};
-
-/// Everything that one rank needs; all of it but the files is the same on all.
+/// Everything that one rank needs, the same on all.
 struct Session {
   const Arguments& arguments;
   Request request;
@@ -146,7 +122,10 @@ std::vector<Row> measure_all(Session& session) {
 
 ExitCode measure_rank(const Arguments& arguments, const Request& request,
                       const std::string& transport, comm::Communicator& world) {
-  Files files(arguments, world.rank() == 0);
+  io::refuse_one_place_twice(
+      std::array{io::NamedOutput{"--csv", arguments.csv}, io::NamedOutput{"--svg", arguments.svg}});
+  auto csv = opened(arguments.csv, own_csv, world);
+  auto svg = opened(arguments.svg, own_svg, world);
   comm::Mesh mesh(request.mesh, world);
   comm::Communicator& line = request.axis ? mesh.axis(*request.axis) : world;
   std::optional<comm::LibraryCollectives> library;
@@ -175,7 +154,12 @@ ExitCode measure_rank(const Arguments& arguments, const Request& request,
   }
   if (world.rank() == 0) {
     program::print_text(table_foot(session.setting, rows));
-    files.write(session.setting, rows);
+    if (csv) {
+      publish(*csv, to_csv(session.setting, rows));
+    }
+    if (svg) {
+      publish(*svg, fmt::format("{}\n", own_svg.mark) + plot_svg(session.setting, rows));
+    }
   }
   return wrong == 0 ? ExitCode::finished : ExitCode::differs;
 }

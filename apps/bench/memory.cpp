@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "measured_rank.hpp"
 
+#include <fourfold/base/amount.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
 
@@ -10,10 +11,6 @@
 
 namespace fourfold::bench {
 namespace {
-
-double gib(std::int64_t bytes) {
-  return static_cast<double>(bytes) / (1 << 30);
-}
 
 std::int64_t needed_bytes(const Request& request, std::int64_t size_bytes,
                           std::int64_t line_ranks) {

@@ -90,25 +90,6 @@ void require_sound(const train::MeshComparison& itself, const std::string& name,
       fourfold::format_message("the reference --mesh {}: {}", name, *itself.first_difference));
 }
 
-/// Steps of the reference by itself, and of each mesh with the reference after it.
-class VerificationProgress {
- public:
-  VerificationProgress(const std::string& style, std::int64_t runs, int steps)
-      : total_((2 * runs - 1) * steps), shown_(style, "compared", "steps") {}
-
-  train::BeforeStep of(const std::string& name) {
-    return [this, name](bool /*of_reference*/, std::int64_t step) {
-      shown_.show(done_++, total_, fmt::format("{}, step {}", name, step + 1));
-    };
-  }
-  void finish() { shown_.finish(); }
-
- private:
-  std::int64_t total_;
-  std::int64_t done_ = 0;
-  fourfold::program::Progress shown_;
-};
-
 ExitCode verify(const Arguments& arguments) {
   if (arguments.meshes.size() < 2) {
     throw fourfold::UserError(ExitCode::usage,
@@ -125,9 +106,17 @@ ExitCode verify(const Arguments& arguments) {
   const fourfold::kernels::Runtime kernels;
   const train::RunOnMesh& reference = runs[0];
   const train::Tolerances of_reference = tolerances_of(arguments, reference);
-  VerificationProgress progress(arguments.progress, runs.size(), arguments.steps);
+  // Steps of the reference by itself, and of each mesh with the reference after it.
+  fourfold::program::Progress progress(arguments.progress, "compared", "steps");
+  const std::int64_t all_steps = (2 * std::ssize(runs) - 1) * arguments.steps;
+  std::int64_t done_steps = 0;
+  const auto show_steps_of = [&](const std::string& name) {
+    return [&, name](bool /*of_reference*/, std::int64_t step) {
+      progress.show(done_steps++, all_steps, fmt::format("{}, step {}", name, step + 1));
+    };
+  };
   const train::ReferenceCourse course = train::train_reference(
-      reference, arguments.steps, of_reference, progress.of("reference " + reference.name));
+      reference, arguments.steps, of_reference, show_steps_of("reference " + reference.name));
   progress.finish();
   require_sound(course.itself, reference.name, of_reference);
   if (!arguments.json) {
@@ -138,7 +127,7 @@ ExitCode verify(const Arguments& arguments) {
     const train::Tolerances tolerances = tolerances_of(arguments, runs[i]);
     verdicts.push_back({runs[i].name, tolerances,
                         train::compare_meshes(reference, runs[i], arguments.steps, tolerances,
-                                              progress.of("mesh " + runs[i].name))});
+                                              show_steps_of("mesh " + runs[i].name))});
     progress.finish();
     if (!arguments.json) {
       print_row(width, verdicts.back());
