@@ -77,9 +77,9 @@ void describe_what(CLI::App& command, Arguments& arguments) {
       ->check(program::whole_number(1, most_threads))
       ->type_name("N");
   command
-      .add_option("--mesh", arguments.mesh,
-                  "The mesh whose axis is measured, as pp=1,dp=2,cp=1,tp=2. Default: all ranks on "
-                  "dp")
+      .add_option(
+          "--mesh", arguments.mesh,
+          "The mesh whose axis is measured, as pp=1,dp=2,cp=1,tp=2. Default: all ranks on dp")
       ->type_name("MESH");
   command.add_option("--axis", arguments.axis, "Which ranks talk: a line of the mesh, or all")
       ->check(CLI::IsMember(line_names()))
@@ -164,10 +164,10 @@ comm::MeshShape mesh_from(const std::string& text) {
     const std::string axis = item.substr(0, item.find('='));
     const auto found = comm::axis_named(axis);
     if (!found || axis.size() == item.size()) {
-      refuse(ExitCode::usage,
-             format_message("--mesh has '{}' (it takes {} with a degree each); write, say, "
-                            "dp=2,tp=2",
-                            item, comm::axis_names()));
+      refuse(
+          ExitCode::usage,
+          format_message("--mesh has '{}' (it takes {} with a degree each); write, say, dp=2,tp=2",
+                         item, comm::axis_names()));
     }
     if (seen.find(axis) != std::string::npos) {
       refuse(ExitCode::usage,
@@ -188,11 +188,9 @@ void require_others(const Arguments& arguments, const Request& request, int rank
            "--threads 2");
   }
   if (request.axis && request.mesh[*request.axis] == 1) {
-    refuse(ExitCode::config,
-           format_message(
-               "--axis {} has one rank in {} (nothing is sent); give it a degree in --mesh, "
-               "or name another axis",
-               arguments.axis, request.mesh.str()));
+    refuse(ExitCode::config, format_message("--axis {} has one rank in {} (nothing is sent); give "
+                                            "it a degree in --mesh, or name another axis",
+                                            arguments.axis, request.mesh.str()));
   }
 }
 
@@ -214,9 +212,10 @@ Request request_of(const Arguments& arguments, int ranks) {
            "with mpiexec, or leave one out");
   }
   if (arguments.min_bytes > arguments.max_bytes) {
-    refuse(ExitCode::usage, format_message("--min-bytes {} is more than --max-bytes {} (no size is "
-                                           "left); turn them round",
-                                           arguments.min_bytes, arguments.max_bytes));
+    refuse(ExitCode::usage,
+           format_message(
+               "--min-bytes {} is more than --max-bytes {} (no size is left); turn them round",
+               arguments.min_bytes, arguments.max_bytes));
   }
   Request request;
   request.dtype = *dtype_from_name(arguments.dtype);

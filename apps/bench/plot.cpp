@@ -27,18 +27,17 @@ constexpr std::array<std::string_view, 8> colors{"#2f6fde", "#d9622b", "#1f9d74"
 
 std::string style() {
   std::string css =
-      ":root{color-scheme:light dark;--page:#fff;--text:#1b1f26;--soft:#667085;--rule:#e3e6ec}"
-      "@media(prefers-color-scheme:dark){:root{--page:#15191f;--text:#e6e9ef;--soft:#98a2b3;"
-      "--rule:#2c333d}}"
-      "text{font:7px system-ui,-apple-system,\"Segoe UI\",Roboto,\"Liberation Sans\",sans-serif;"
-      "fill:var(--soft);font-variant-numeric:tabular-nums}"
-      ".title{font-size:17px;font-weight:650;fill:var(--text)}.sub{font-size:12.5px}"
-      ".name{font-size:12px;fill:var(--text)}.page{fill:var(--page)}"
-      ".grid,.axis{stroke:var(--rule);stroke-width:.7}.mid{text-anchor:middle}.end{text-anchor:end}"
-      ".line{fill:none;stroke:currentColor;stroke-width:1.4;stroke-linejoin:round;"
-      "stroke-linecap:round}.dash{stroke-dasharray:3 3;stroke-width:1.1}"
-      ".dot{fill:currentColor;stroke:var(--page);stroke-width:.8}.key{stroke:currentColor;"
-      "stroke-width:3}";
+      ":root{color-scheme:light "
+      "dark;--page:#fff;--text:#1b1f26;--soft:#667085;--rule:#e3e6ec}@media(prefers-color-scheme:"
+      "dark){:root{--page:#15191f;--text:#e6e9ef;--soft:#98a2b3;--rule:#2c333d}}text{font:7px "
+      "system-ui,-apple-system,\"Segoe UI\",Roboto,\"Liberation "
+      "Sans\",sans-serif;fill:var(--soft);font-variant-numeric:tabular-nums}.title{font-size:17px;"
+      "font-weight:650;fill:var(--text)}.sub{font-size:12.5px}.name{font-size:12px;fill:var(--text)"
+      "}.page{fill:var(--page)}.grid,.axis{stroke:var(--rule);stroke-width:.7}.mid{text-anchor:"
+      "middle}.end{text-anchor:end}.line{fill:none;stroke:currentColor;stroke-width:1.4;stroke-"
+      "linejoin:round;stroke-linecap:round}.dash{stroke-dasharray:3 "
+      "3;stroke-width:1.1}.dot{fill:currentColor;stroke:var(--page);stroke-width:.8}.key{stroke:"
+      "currentColor;stroke-width:3}";
   for (std::size_t i = 0; i < colors.size(); ++i) {
     css += fmt::format(".c{}{{color:{}}}", i, colors[i]);
   }
@@ -85,10 +84,10 @@ std::string plot_svg(const Setting& setting, std::span<const Row> rows) {
                                .x_is_log2_bytes = true};
   std::string svg = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" "
-      "height=\"{1}\" role=\"img\" aria-label=\"{2}\">{3}"
-      "<rect class=\"page\" width=\"{0}\" height=\"{1}\" rx=\"10\"/>\n"
-      "<text class=\"title\" x=\"20\" y=\"30\">{2}</text>"
-      "<text class=\"sub\" x=\"20\" y=\"50\">{4} in {5}{6}</text>\n",
+      "height=\"{1}\" role=\"img\" aria-label=\"{2}\">{3}<rect class=\"page\" width=\"{0}\" "
+      "height=\"{1}\" rx=\"10\"/>\n"
+      "<text class=\"title\" x=\"20\" y=\"30\">{2}</text><text class=\"sub\" x=\"20\" y=\"50\">{4} "
+      "in {5}{6}</text>\n",
       width, height, xml_escaped(chart.title), style(), chart.y_label,
       fourfold::name(setting.dtype),
       setting.library.empty() ? "" : "; dashed: " + xml_escaped(setting.library) + " by itself");
@@ -97,8 +96,8 @@ std::string plot_svg(const Setting& setting, std::span<const Row> rows) {
   for (const telemetry::ChartSeries& series : chart.series) {
     if (!series.name.empty()) {
       svg += fmt::format(
-          "<line class=\"key c{0}\" x1=\"{1}\" x2=\"{2}\" y1=\"{3}\" y2=\"{3}\"/>"
-          "<text class=\"name\" x=\"{4}\" y=\"{5}\">{6}</text>\n",
+          "<line class=\"key c{0}\" x1=\"{1}\" x2=\"{2}\" y1=\"{3}\" y2=\"{3}\"/><text "
+          "class=\"name\" x=\"{4}\" y=\"{5}\">{6}</text>\n",
           series.color, legend_left, legend_left + 20, y, legend_left + 28, y + 4, series.name);
       y += 22;
     }

@@ -86,8 +86,7 @@ std::string table_foot(const Setting& setting, std::span<const Row> rows) {
 std::string to_csv(const Setting& setting, std::span<const Row> rows) {
   std::string text =
       "operation,algorithm,transport,axis,ranks,lines,bytes,count,dtype,time_us,algbw_gb_s,busbw_"
-      "gb_s,wrong,"
-      "library,library_time_us,library_busbw_gb_s,ratio\n";
+      "gb_s,wrong,library,library_time_us,library_busbw_gb_s,ratio\n";
   for (const Row& row : rows) {
     text += fmt::format(
         "{},{},{},{},{},{},{},{},{},{:.6g},{:.6g},{:.6g},{},{},{},{},{}\n", name(row.operation),

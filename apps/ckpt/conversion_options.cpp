@@ -89,10 +89,9 @@ void describe_import(CLI::App& verb, Request& request) {
       ->check(rows)
       ->capture_default_str()
       ->type_name("N");
-  verb.add_option(
-          "--tokenizer", request.tokenizer,
-          "data.tokenizer of its run file; default: the folder's tokenizer.json, vocab.json or "
-          "tokenizer.model, the first that can be used")
+  verb.add_option("--tokenizer", request.tokenizer,
+                  "data.tokenizer of its run file; default: the folder's tokenizer.json, "
+                  "vocab.json or tokenizer.model, the first that can be used")
       ->type_name("FILE");
   add_shared_options(verb, request, ". Default: what FROM is, a folder or a file");
 }

@@ -79,8 +79,7 @@ class Hold {
   explicit Hold(const std::string& directory) : directory_(directory) {
     if (const std::string lack = take(); !lack.empty()) {
       log::warning(
-          format_message("{}: no lease can be taken ({}), and nobody has one: going on "
-                         "without",
+          format_message("{}: no lease can be taken ({}), and nobody has one: going on without",
                          directory_, lack));
     }
   }
@@ -101,11 +100,10 @@ class Hold {
       lease_.emplace(directory_, me, io::LeaseOptions{.gone_at_signal = true});
     } catch (const io::NoRoom& full) {
       if (const auto holder = io::living_holder_of(directory_, me, io::LeaseOptions{}.name)) {
-        throw UserError(
-            ExitCode::config,
-            format_message("{}: {} may be running here, and the disk is too full to find "
-                           "out; end it, or remove its .lease if it is dead",
-                           directory_, holder->str()));
+        throw UserError(ExitCode::config,
+                        format_message("{}: {} may be running here, and the disk is too full to "
+                                       "find out; end it, or remove its .lease if it is dead",
+                                       directory_, holder->str()));
       }
       return full.what();
     }

@@ -53,11 +53,10 @@ model_conversion::ExternalModel open_model(const Request& request) {
 train::TokenMaker checked(const data::Tokenizer& tokenizer, const model::Architecture& config) {
   const std::string name = tokenizer.files().name();
   if (tokenizer.vocab_size() > config.vocab) {
-    throw UserError(
-        ExitCode::config,
-        format_message("{} has {} tokens, and the model {} rows of the vocabulary; name "
-                       "the model's tokenizer with --tokenizer",
-                       name, tokenizer.vocab_size(), config.vocab));
+    throw UserError(ExitCode::config,
+                    format_message("{} has {} tokens, and the model {} rows of the vocabulary; "
+                                   "name the model's tokenizer with --tokenizer",
+                                   name, tokenizer.vocab_size(), config.vocab));
   }
   return {.file = {},
           .tokenizer = name,
@@ -109,11 +108,10 @@ void print_model(const model::Architecture& config) {
 void refuse_run_file(const std::string& directory) {
   const std::filesystem::path file = std::filesystem::path(directory) / run_file_name;
   if (std::filesystem::exists(std::filesystem::symlink_status(file))) {
-    throw UserError(
-        ExitCode::config,
-        format_message("{}: is there already (an import writes the run file to continue "
-                       "with there); name another folder",
-                       file.string()));
+    throw UserError(ExitCode::config,
+                    format_message("{}: is there already (an import writes the run file to "
+                                   "continue with there); name another folder",
+                                   file.string()));
   }
 }
 
@@ -134,10 +132,10 @@ void refuse_steps(const std::string& directory) {
 void refuse_own_input(const Request& request) {
   std::error_code failure;
   if (std::filesystem::equivalent(request.foreign, request.to, failure)) {
-    throw UserError(ExitCode::config,
-                    format_message("{}: is the folder of the model that is imported; name another "
-                                   "folder",
-                                   request.to));
+    throw UserError(
+        ExitCode::config,
+        format_message("{}: is the folder of the model that is imported; name another folder",
+                       request.to));
   }
 }
 

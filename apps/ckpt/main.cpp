@@ -53,8 +53,7 @@ ExitCode run(const CLI::App& command, const ckpt::Request& request) {
 ExitCode look_at_checkpoints(int argc, char** argv) {
   CLI::App command{
       "Looks at checkpoints and cuts them anew, on any machine: it needs neither ranks nor a "
-      "device "
-      "nor the run file.",
+      "device nor the run file.",
       "fourfold ckpt"};
   command.require_subcommand(1);
   const std::string codes = "\nEXIT CODES\n" + fourfold::program::exit_codes_table(

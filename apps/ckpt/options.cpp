@@ -51,10 +51,10 @@ void describe_verify(CLI::App& verb, Request& request) {
 void describe_repair_index(CLI::App& verb, Request& request) {
   add_checkpoint_option(verb, request.checkpoint,
                         ", of which the newest step that does not hold together is taken");
-  verb.add_flag("--trust-payloads", request.trust_payloads,
-                "Take the payloads' own checksums for enough where manifest and index are both "
-                "lost and LATEST does not know the step: nothing shows then that they are of one "
-                "save");
+  verb.add_flag(
+      "--trust-payloads", request.trust_payloads,
+      "Take the payloads' own checksums for enough where manifest and index are both lost and "
+      "LATEST does not know the step: nothing shows then that they are of one save");
   verb.add_flag("--dry-run", request.dry_run, "Read and check all, change nothing");
   verb.add_flag("--json", request.json, "Print one JSON object");
   add_progress_option(verb, request.progress);
@@ -86,10 +86,9 @@ void describe_reshard(CLI::App& verb, Request& request) {
                   "other keys of [mesh] as in the run that saved")
       ->required()
       ->type_name("MESH");
-  verb.add_option(
-          "--files", request.files,
-          "\"rank\": a payload file for each rank of the mesh that has something; or how many "
-          "its ranks share")
+  verb.add_option("--files", request.files,
+                  "\"rank\": a payload file for each rank of the mesh that has something; or how "
+                  "many its ranks share")
       ->check(CLI::IsMember({"rank"}) | program::whole_number(1, 999999))
       ->capture_default_str()
       ->type_name("FILES");

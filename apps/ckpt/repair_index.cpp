@@ -28,8 +28,7 @@ const char* meaning_of(io::RepairProof proof) {
       break;
   }
   return "NOT PROVEN: checksums of all chunks hold, tensors are covered once, and payloads agree "
-         "on "
-         "step, mesh and scalars; nothing shows that they are of one save";
+         "on step, mesh and scalars; nothing shows that they are of one save";
 }
 
 void print(const io::RepairReport& report, bool dry_run) {

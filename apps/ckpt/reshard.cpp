@@ -218,12 +218,10 @@ void refuse_steps_of_another_run(const Request& request, const io::Checkpoint& c
       runfile::config_difference(train::saved_config(checkpoint), train::saved_config(*there));
   for (const runfile::ConfigChange& change : changes) {
     if (change.rule != runfile::OnResume::free) {
-      throw UserError(
-          ExitCode::config,
-          format_message(
-              "{}: holds steps of another run ({}; step {} there would be taken for that "
-              "run's); name another folder",
-              request.to, change.str(), checkpoint.step()));
+      throw UserError(ExitCode::config,
+                      format_message("{}: holds steps of another run ({}; step {} there would be "
+                                     "taken for that run's); name another folder",
+                                     request.to, change.str(), checkpoint.step()));
     }
   }
   const std::string ours = identity_beside(checkpoint, there->step(), world);

@@ -31,9 +31,8 @@ void warn_of_long_host_name() {
   std::array<char, 256> host{};
   if (::gethostname(host.data(), host.size() - 1) == 0 && std::strlen(host.data()) > longest) {
     fourfold::log::write_stderr(fourfold::format_message(
-        "fourfold: warning: the name of this machine has {} letters: UCX, which MPI "
-        "uses, may end programs with \"buffer overflow detected\"; give the machine a "
-        "name of at most {}\n",
+        "fourfold: warning: the name of this machine has {} letters: UCX, which MPI uses, may end "
+        "programs with \"buffer overflow detected\"; give the machine a name of at most {}\n",
         std::strlen(host.data()), longest));
   }
 }

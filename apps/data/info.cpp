@@ -41,16 +41,14 @@ std::string text_of(const std::vector<std::int32_t>& tokens, const io::TokenFile
   if (record && !record->tokenizer_identity.empty() &&
       record->tokenizer_identity != tokenizer->identity()) {
     const std::string what = format_message(
-        "the tokenizer {}, as it is now, is not the one that {} names: {}, as it was "
-        "then",
+        "the tokenizer {}, as it is now, is not the one that {} names: {}, as it was then",
         tokenizer->files().name(), data::token_record_path(file.path()).string(),
         record->tokenizer);
     if (named.empty()) {
-      throw UserError(
-          ExitCode::config,
-          format_message("{} (the tokens would read as another text); name a copy of that one with "
-                         "--tokenizer, or leave --show away",
-                         what));
+      throw UserError(ExitCode::config,
+                      format_message("{} (the tokens would read as another text); name a copy of "
+                                     "that one with --tokenizer, or leave --show away",
+                                     what));
     }
     log::warning(what);
   }

@@ -14,9 +14,8 @@ using fourfold::apps::PrepareRequest;
 
 void describe_prepare(CLI::App& verb, PrepareRequest& request) {
   verb.add_option("--tokenizer", request.tokenizer,
-                  "'byte', a SentencePiece model, a Hugging Face tokenizer.json, a vocab.json "
-                  "with merges.txt beside "
-                  "it, or a folder that holds one of these")
+                  "'byte', a SentencePiece model, a Hugging Face tokenizer.json, a vocab.json with "
+                  "merges.txt beside it, or a folder that holds one of these")
       ->capture_default_str();
   verb.add_option("--output", request.output,
                   "Prefix of the files to write: PREFIX.bin, PREFIX.idx, PREFIX.json. An older set "
@@ -24,10 +23,9 @@ void describe_prepare(CLI::App& verb, PrepareRequest& request) {
       ->required()
       ->check(fourfold::program::place_to_write())
       ->type_name("PREFIX");
-  verb.add_option(
-          "--format", request.format,
-          "How INPUTs are read: 'auto' (as their content tells: JSON lines, or plain text), "
-          "'text' or 'jsonl'")
+  verb.add_option("--format", request.format,
+                  "How INPUTs are read: 'auto' (as their content tells: JSON lines, or plain "
+                  "text), 'text' or 'jsonl'")
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "text", "jsonl"}));
   verb.add_flag("--append-eot", request.append_end_of_text,

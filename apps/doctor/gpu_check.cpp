@@ -35,15 +35,16 @@ void check_count(const NodeFacts& node, std::size_t usual, Check& check) {
   const std::size_t count = node.gpus.size();
   const std::string& problem = node.gpu_problem;
   if (count < usual) {
-    check.fail_nodes({node.node},
-                     fmt::format("{} has {} GPUs, others have {} ({}); leave it out, and have it "
-                                 "looked at",
-                                 node.node, count, usual,
-                                 problem.empty() ? "one may have fallen off its bus" : problem));
+    check.fail_nodes(
+        {node.node},
+        fmt::format("{} has {} GPUs, others have {} ({}); leave it out, and have it looked at",
+                    node.node, count, usual,
+                    problem.empty() ? "one may have fallen off its bus" : problem));
   } else if (!problem.empty()) {
-    check.fail_nodes({node.node}, fmt::format("nvidia-smi on {} {} (a GPU may be lost); leave "
-                                              "it out, and have it looked at",
-                                              node.node, problem));
+    check.fail_nodes(
+        {node.node},
+        fmt::format("nvidia-smi on {} {} (a GPU may be lost); leave it out, and have it looked at",
+                    node.node, problem));
   }
 }
 
@@ -51,17 +52,16 @@ void check_gpu(const std::string& node, const GpuFacts& gpu, Check& check) {
   const std::string which = fmt::format("GPU {} of {}", gpu.index, node);
   if (gpu.uncorrected_errors > 0) {
     check.fail_nodes(
-        {node}, fmt::format("{} has had {} memory errors that ECC did not correct since it was "
-                            "reset (a run there may end with an error); leave the node out until "
-                            "that is done",
-                            which, gpu.uncorrected_errors));
+        {node},
+        fmt::format("{} has had {} memory errors that ECC did not correct since it was reset (a "
+                    "run there may end with an error); leave the node out until that is done",
+                    which, gpu.uncorrected_errors));
   }
   if (gpu.has_no_spare) {
-    check.fail_nodes({node},
-                     fmt::format("{} has bad memory that could not be replaced by spare rows "
-                                 "(remapped_rows.failure); leave the node out, and have the "
-                                 "GPU changed",
-                                 which));
+    check.fail_nodes(
+        {node}, fmt::format("{} has bad memory that could not be replaced by spare rows "
+                            "(remapped_rows.failure); leave the node out, and have the GPU changed",
+                            which));
   } else if (gpu.needs_reset) {
     check.warn(
         fmt::format("{} has bad memory that is replaced at its next reset (remapped rows or "
@@ -69,15 +69,14 @@ void check_gpu(const std::string& node, const GpuFacts& gpu, Check& check) {
                     which));
   }
   if (!gpu.slowed_by.empty()) {
-    check.fail_nodes({node},
-                     fmt::format("{} is slowed down by its hardware at {} C ({}); leave the "
-                                 "node out, and have cooling and power looked at",
-                                 which, gpu.temperature_c, fmt::join(gpu.slowed_by, ", ")));
+    check.fail_nodes({node}, fmt::format("{} is slowed down by its hardware at {} C ({}); leave "
+                                         "the node out, and have cooling and power looked at",
+                                         which, gpu.temperature_c, fmt::join(gpu.slowed_by, ", ")));
   }
   if (gpu.total_mib > 0 && 100 * gpu.used_mib > most_used_percent * gpu.total_mib) {
     check.warn(
-        fmt::format("{} of {} MiB of {} are in use (a process of another job, or one left "
-                    "after); see `nvidia-smi` there",
+        fmt::format("{} of {} MiB of {} are in use (a process of another job, or one left after); "
+                    "see `nvidia-smi` there",
                     gpu.used_mib, gpu.total_mib, which));
   }
 }
@@ -108,8 +107,8 @@ void check_drivers(const std::vector<NodeFacts>& nodes, Check& check) {
     const auto fewest = std::ranges::min_element(
         nodes_of, {}, [](const auto& driver) { return driver.second.size(); });
     check.warn(
-        fmt::format("the driver of the GPUs on {} is {}, another than elsewhere (what is "
-                    "built for one may not run with the other); tell the administrators",
+        fmt::format("the driver of the GPUs on {} is {}, another than elsewhere (what is built for "
+                    "one may not run with the other); tell the administrators",
                     first_of(fewest->second), fewest->first));
   }
 }
@@ -122,10 +121,9 @@ void check_ranks(const Ranks& ranks, Check& check) {
   }
   for (const auto& [gpu, sharing] : ranks_of) {
     if (sharing.size() > 1) {
-      check.fail(
-          format_message("ranks {} have the same GPU (PCI {} of {}); start one rank per GPU, or "
-                         "ask for more GPUs",
-                         first_of(sharing), gpu.second, ranks[sharing.front()].node));
+      check.fail(format_message(
+          "ranks {} have the same GPU (PCI {} of {}); start one rank per GPU, or ask for more GPUs",
+          first_of(sharing), gpu.second, ranks[sharing.front()].node));
     }
   }
 }

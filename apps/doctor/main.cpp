@@ -57,21 +57,19 @@ void describe(CLI::App& command, Arguments& arguments) {
       "Override a key of the run file; may be given several times", "KEY=VALUE");
   fourfold::program::add_repeatable_option(
       command, "--dir", arguments.directories,
-      "Look at this directory too: one that all nodes share; may be "
-      "given several times",
-      "DIR");
+      "Look at this directory too: one that all nodes share; may be given several times", "DIR");
   command
-      .add_option("--seconds", arguments.seconds,
-                  "Time for all of it, about; with less, figures are of fewer and shorter "
-                  "measurements")
+      .add_option(
+          "--seconds", arguments.seconds,
+          "Time for all of it, about; with less, figures are of fewer and shorter measurements")
       ->check(fourfold::program::number_between(5, 3600))
       ->capture_default_str();
   command.add_flag("--json", arguments.json, "Print one JSON object, for programs to read");
-  command.footer(std::string(manual) + "\nEXIT CODES\n" +
-                 fourfold::program::exit_codes_table(
-                     {ExitCode::config, ExitCode::node_fault, ExitCode::hang}) +
-                 "  78 comes before 85: leaving nodes out would not be enough then. Warnings end "
-                 "with 0\n");
+  command.footer(
+      std::string(manual) + "\nEXIT CODES\n" +
+      fourfold::program::exit_codes_table(
+          {ExitCode::config, ExitCode::node_fault, ExitCode::hang}) +
+      "  78 comes before 85: leaving nodes out would not be enough then. Warnings end with 0\n");
 }
 
 /// Who does not get through is found out as in training, and left out the same way.

@@ -68,14 +68,12 @@ Check network_check(const Ranks& ranks, const std::vector<NodeFacts>& nodes) {
   const std::vector<double> best = best_links(nodes);
   const std::size_t worst = std::ranges::min_element(best) - best.begin();
   check.say(
-      fmt::format("{:.2f} GB/s from node to node (median of their best); slowest {} with "
-                  "{:.2f}",
+      fmt::format("{:.2f} GB/s from node to node (median of their best); slowest {} with {:.2f}",
                   median(best), nodes[worst].node, best[worst]));
   for (const std::size_t i : slow_ones(best)) {
-    const std::string finding = fmt::format(
-        "{} exchanges at most {:.2f} GB/s with any other, the "
-        "median is {:.2f}",
-        nodes[i].node, best[i], median(best));
+    const std::string finding =
+        fmt::format("{} exchanges at most {:.2f} GB/s with any other, the median is {:.2f}",
+                    nodes[i].node, best[i], median(best));
     if (!oversubscribed(ranks).empty()) {
       check.warn(finding + no_word_of_transport);
     } else {

@@ -85,8 +85,8 @@ void compare(const Ranks& ranks, const char* what, std::string RankFacts::*value
     return fmt::format("{} on {}", version.first, first_of(version.second, 3));
   });
   check.fail(
-      format_message("{} differs: {} (ranks of one run must be alike); load the same modules "
-                     "on all nodes, and install anew where they differ",
+      format_message("{} differs: {} (ranks of one run must be alike); load the same modules on "
+                     "all nodes, and install anew where they differ",
                      what, first_of(texts, 3)));
 }
 
@@ -124,22 +124,21 @@ Check launch_check(const Ranks& ranks) {
   const auto other = std::ranges::find_if(
       ranks, [&](const RankFacts& facts) { return facts.launched_ranks != size; });
   if (other != ranks.end() && other->launched_ranks > 1) {
-    check.fail(
-        format_message("the launcher started {} ranks, but MPI has {} (the MPI of fourfold and "
-                       "the launcher do not understand each other); start with the mpiexec of "
-                       "that MPI, or another `srun --mpi=`",
-                       other->launched_ranks, size));
+    check.fail(format_message(
+        "the launcher started {} ranks, but MPI has {} (the MPI of fourfold and the launcher do "
+        "not understand each other); start with the mpiexec of that MPI, or another `srun --mpi=`",
+        other->launched_ranks, size));
   }
   if (size == 1 && ranks.front().job_tasks > 1) {
     check.warn(
-        fmt::format("this job has {} tasks, but this is one process (nothing started it on "
-                    "all of them); use `srun fourfold doctor`, or doctor.sbatch",
+        fmt::format("this job has {} tasks, but this is one process (nothing started it on all of "
+                    "them); use `srun fourfold doctor`, or doctor.sbatch",
                     ranks.front().job_tasks));
   }
   if (least->second != most->second) {
     check.warn(
-        fmt::format("{} has {} ranks and {} has {} (the node with fewer waits for the "
-                    "other); give --ntasks-per-node",
+        fmt::format("{} has {} ranks and {} has {} (the node with fewer waits for the other); give "
+                    "--ntasks-per-node",
                     least->first, least->second, most->first, most->second));
   }
   return check;
@@ -181,8 +180,7 @@ Check mesh_check(const Ranks& ranks, const std::optional<comm::MeshShape>& mesh,
         "over the network); {}",
         first_of(spread, 3),
         most >= mesh->tp
-            ? "use `srun --distribution=block` and a multiple of mesh.tp tasks per "
-              "node"
+            ? "use `srun --distribution=block` and a multiple of mesh.tp tasks per node"
             : fmt::format("lower mesh.tp to at most {}, or start more ranks per node", most)));
   }
   return check;
@@ -207,11 +205,10 @@ Check cores_check(const Ranks& ranks) {
     }
   }
   if (!oversubscriptions.empty()) {
-    check.warn(
-        fmt::format("{} (they take turns there; the figures below are of ranks that wait "
-                    "for each other); give --cpus-per-task, `srun --cpu-bind=cores`, or "
-                    "fewer ranks and OMP_NUM_THREADS",
-                    first_of(oversubscriptions, 3)));
+    check.warn(fmt::format(
+        "{} (they take turns there; the figures below are of ranks that wait for each other); give "
+        "--cpus-per-task, `srun --cpu-bind=cores`, or fewer ranks and OMP_NUM_THREADS",
+        first_of(oversubscriptions, 3)));
   }
   return check;
 }

@@ -51,14 +51,14 @@ void compare_with_needs(const std::vector<Machine>& machines, Check& check) {
         "the {} rank(s) on {} need {}, and {} is free there", machine.ranks.size(), machine.str(),
         bytes_text(machine.needed_bytes), bytes_text(machine.available_bytes));
     if (is_too_small(machine) && 2 * too_small < std::ssize(machines)) {
-      check.fail_nodes(machine.nodes,
-                       figures +
-                           " (other nodes have room for theirs); leave it out, or see what "
-                           "else runs there");
+      check.fail_nodes(
+          machine.nodes,
+          figures +
+              " (other nodes have room for theirs); leave it out, or see what else runs there");
     } else if (is_too_small(machine)) {
       check.fail(figures +
-                 " (the run is too large for it); use more nodes, a higher mesh.zero or "
-                 "mesh.tp, or train.recompute; `fourfold plan` tells what each takes");
+                 " (the run is too large for it); use more nodes, a higher mesh.zero or mesh.tp, "
+                 "or train.recompute; `fourfold plan` tells what each takes");
       return;
     } else if (100 * machine.needed_bytes > usable_percent * machine.available_bytes) {
       check.warn(figures +
@@ -74,9 +74,9 @@ void check_shell_limits(const Ranks& ranks, Check& check) {
   for (const RankFacts& facts : ranks) {
     if (facts.open_files >= 0 && facts.open_files < wanted) {
       check.warn(fmt::format(
-          "{} may open {} files (hang detection and some transports have a connection for each "
-          "of {} ranks, besides data and checkpoints); raise it: `ulimit -n {}` before sbatch, "
-          "which hands it on, or the limits of slurmd",
+          "{} may open {} files (hang detection and some transports have a connection for each of "
+          "{} ranks, besides data and checkpoints); raise it: `ulimit -n {}` before sbatch, which "
+          "hands it on, or the limits of slurmd",
           facts.str(), facts.open_files, ranks.size(), std::max<std::int64_t>(4096, wanted)));
       break;
     }
@@ -84,8 +84,7 @@ void check_shell_limits(const Ranks& ranks, Check& check) {
   for (const RankFacts& facts : ranks) {
     if (facts.address_bytes >= 0 && facts.address_bytes < 2 * facts.needed_bytes) {
       check.warn(fmt::format(
-          "{} may address {} (ulimit -v; the run needs {}); lift it: `ulimit -v "
-          "unlimited`",
+          "{} may address {} (ulimit -v; the run needs {}); lift it: `ulimit -v unlimited`",
           facts.str(), bytes_text(facts.address_bytes), bytes_text(facts.needed_bytes)));
       break;
     }
@@ -93,16 +92,16 @@ void check_shell_limits(const Ranks& ranks, Check& check) {
   const auto short_files = nodes_where(ranks, [](const RankFacts& f) { return f.file_bytes >= 0; });
   if (!short_files.empty()) {
     check.warn(
-        fmt::format("files have a largest size on {} (ulimit -f); lift it, or checkpoints "
-                    "may end with 73: `ulimit -f unlimited`",
+        fmt::format("files have a largest size on {} (ulimit -f); lift it, or checkpoints may end "
+                    "with 73: `ulimit -f unlimited`",
                     first_of(short_files)));
   }
   const auto unlocked =
       nodes_where(ranks, [](const RankFacts& f) { return f.has_rdma && f.locked_bytes >= 0; });
   if (!unlocked.empty()) {
     check.warn(
-        fmt::format("locked memory is limited on {} (its InfiniBand registers what it "
-                    "sends); ask for `ulimit -l unlimited` in slurmd's limits",
+        fmt::format("locked memory is limited on {} (its InfiniBand registers what it sends); ask "
+                    "for `ulimit -l unlimited` in slurmd's limits",
                     first_of(unlocked)));
   }
 }
@@ -121,8 +120,8 @@ void check_shared_memory(const Ranks& ranks, Check& check) {
     if (count > 1 && (!facts.has_shm || (facts.shm_free_bytes >= 0 &&
                                          facts.shm_free_bytes < count * shm_bytes_per_rank))) {
       check.warn(
-          fmt::format("{} in /dev/shm of {} (MPI libraries keep messages between the {} "
-                      "ranks there, about {}); make it larger, or remove what others left",
+          fmt::format("{} in /dev/shm of {} (MPI libraries keep messages between the {} ranks "
+                      "there, about {}); make it larger, or remove what others left",
                       facts.has_shm ? bytes_text(facts.shm_free_bytes) + " is free"
                                     : std::string("there is nothing"),
                       machine.str(), count, bytes_text(count * shm_bytes_per_rank)));
@@ -169,8 +168,8 @@ Check limits_check(const Ranks& ranks) {
     const auto without =
         nodes_where(ranks, [](const RankFacts& facts) { return facts.huge_pages != "always"; });
     check.warn(
-        fmt::format("transparent huge pages are not the same on all nodes (not \"always\" "
-                    "on {}) nodes with small pages compute slower; tell the administrators",
+        fmt::format("transparent huge pages are not the same on all nodes (not \"always\" on {}) "
+                    "nodes with small pages compute slower; tell the administrators",
                     first_of(without)));
   }
   check_shell_limits(ranks, check);

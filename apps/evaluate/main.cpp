@@ -145,8 +145,8 @@ ExitCode evaluate(const Arguments& arguments, int argc, char** argv) {
   if (!arguments.logits.empty()) {
     if (arguments.cp > 1) {
       throw UserError(ExitCode::config,
-                      "--logits does not go with --cp (it takes whole sequences from "
-                      "each rank); leave out one of them");
+                      "--logits does not go with --cp (it takes whole sequences from each rank); "
+                      "leave out one of them");
     }
     logits.emplace(io::followed(arguments.logits), checkpoint, dataset, evaluator.samples(),
                    shape.vocab, mpi.world());
@@ -174,12 +174,10 @@ ExitCode evaluate(const Arguments& arguments, int argc, char** argv) {
     }
   }
   if (!std::isfinite(evaluation.loss)) {
-    throw UserError(
-        ExitCode::data_corrupt,
-        format_message(
-            "the loss of {} is not finite (its weights are lost, or overflow its precision); "
-            "take an older checkpoint",
-            checkpoint.path().string()));
+    throw UserError(ExitCode::data_corrupt,
+                    format_message("the loss of {} is not finite (its weights are lost, or "
+                                   "overflow its precision); take an older checkpoint",
+                                   checkpoint.path().string()));
   }
   return ExitCode::finished;
 }

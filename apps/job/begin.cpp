@@ -216,10 +216,9 @@ ExitCode begin_run(const Request& request) {
     if (!is_second_of_one_start(log_dir)) {
       throw;
     }
-    log::warning(
-        format_message("{}; Slurm has started this job a second time: this one leaves all "
-                       "to the first",
-                       error.what()));
+    log::warning(format_message(
+        "{}; Slurm has started this job a second time: this one leaves all to the first",
+        error.what()));
     program::print("superseded\n");
     return ExitCode::no_progress;
   }

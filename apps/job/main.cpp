@@ -42,8 +42,8 @@ ENVIRONMENT
 void describe(CLI::App& verb, job::Request& request) {
   verb.add_option("RUN_FILE", request.run_file, "The run file (TOML)")->required();
   verb.add_option("--kept-run-file", request.kept_run_file,
-                  "The copy in log.dir/submitted that this job is known to go on with: read "
-                  "in place of RUN_FILE")
+                  "The copy in log.dir/submitted that this job is known to go on with: read in "
+                  "place of RUN_FILE")
       ->type_name("FILE");
   verb.add_option("--no-next", request.no_next,
                   "Why no later job of the chain is in the queue; `fourfold status` shows it")
@@ -97,11 +97,10 @@ int main(int argc, char** argv) {
              "The signal that came before anything was launched: the run is to go on later")
           ->type_name("SIGNAL")
           ->excludes(launcher_code);
-  end->add_option(
-         "--launcher-words", request.launcher_words,
-         "What it said on standard error, and slurmstepd: that a plugin cannot be loaded or a "
-         "program is not there ends the chain, as does a kill for memory; nodes without the "
-         "program are left out")
+  end->add_option("--launcher-words", request.launcher_words,
+                  "What it said on standard error, and slurmstepd: that a plugin cannot be loaded "
+                  "or a program is not there ends the chain, as does a kill for memory; nodes "
+                  "without the program are left out")
       ->type_name("TEXT");
   end->add_option("--memory-limit", request.memory_limit,
                   "What the job may take of a node's memory and who has set that, for the reason "

@@ -77,9 +77,9 @@ void describe_output(CLI::App& command, Arguments& arguments) {
       ->check(program::place_to_write())
       ->type_name("FILE");
   command
-      .add_option("--csv", arguments.csv,
-                  "Write the schedule as a table, to be edited and given to --schedule or "
-                  "mesh.schedule")
+      .add_option(
+          "--csv", arguments.csv,
+          "Write the schedule as a table, to be edited and given to --schedule or mesh.schedule")
       ->check(program::place_to_write())
       ->type_name("FILE");
 }
@@ -91,8 +91,8 @@ void describe(CLI::App& command, Arguments& arguments) {
   describe_schedule(command, arguments);
   command
       .add_option("--costs", arguments.costs,
-                  "What a rank needs for a micro-batch, all its chunks together: forward, "
-                  "backward for its input, backward for its weights. Any unit of time")
+                  "What a rank needs for a micro-batch, all its chunks together: forward, backward "
+                  "for its input, backward for its weights. Any unit of time")
       ->delimiter(',')
       ->expected(3)
       ->type_name("F,B,W")
@@ -155,10 +155,9 @@ void validate_schedule(const Arguments& arguments) {
     refuse("--ranks, --rank, --gpu and --set belong to a run file (there is none); name one");
   }
   if (!arguments.from_file() && (request.stages == 0 || request.micro_batches == 0)) {
-    refuse(
-        format_message("--schedule {} needs --stages and --micro-batches (only a file knows them); "
-                       "give both",
-                       request.name));
+    refuse(format_message(
+        "--schedule {} needs --stages and --micro-batches (only a file knows them); give both",
+        request.name));
   }
   if (arguments.from_file() && request.chunks != 0) {
     refuse("--chunks cannot be given for a file (its cells name the chunks); leave it out");
@@ -182,8 +181,7 @@ void validate(const Arguments& arguments) {
   }
   if (!is_time(arguments.link_s)) {
     refuse(format_message(
-        "--link-time is not between 0 and {:g} (a message takes it); set it to, say, "
-        "0.1",
+        "--link-time is not between 0 and {:g} (a message takes it); set it to, say, 0.1",
         most_time));
   }
 }

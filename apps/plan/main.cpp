@@ -51,11 +51,10 @@ schedule::Schedule schedule_of(const Arguments& arguments) {
                                  : schedule::make_schedule(request);
   } catch (const fourfold::UserError& error) {
     throw fourfold::UserError(
-        error.code(),
-        fourfold::format_message(
-            "{} [here mesh.schedule is --schedule, mesh.pp --stages, mesh.chunks --chunks; "
-            "train.global_batch decides about --micro-batches]",
-            error.what()));
+        error.code(), fourfold::format_message(
+                          "{} [here mesh.schedule is --schedule, mesh.pp --stages, mesh.chunks "
+                          "--chunks; train.global_batch decides about --micro-batches]",
+                          error.what()));
   }
 }
 

@@ -164,8 +164,8 @@ std::string image_text(const std::vector<train::RankPlan>& stages) {
   const ByteUnit unit = unit_for(bytes);
   return bytes == 0 ? ""
                     : fmt::format(
-                          "the state's image for checkpoints, each rank at most: {} {} in "
-                          "pinned host memory\n",
+                          "the state's image for checkpoints, each rank at most: {} {} in pinned "
+                          "host memory\n",
                           unit.str(bytes), unit.name);
 }
 
@@ -274,8 +274,7 @@ std::string rank_report(const PlannedRun& run, std::int64_t rank) {
   if (rank >= run.mesh.ranks()) {
     throw UserError(
         ExitCode::usage,
-        format_message("--rank {} does not exist (the run has ranks 0 to {}); name one of "
-                       "them",
+        format_message("--rank {} does not exist (the run has ranks 0 to {}); name one of them",
                        rank, run.mesh.ranks() - 1));
   }
   const train::RankPlan plan = train::plan_rank(run, rank, run.compute_capability);

@@ -47,13 +47,12 @@ std::string run_file_in_checkpoint(const std::string& path) {
   if (output && output->cut.empty() && !said.error.empty()) {
     throw UserError(static_cast<ExitCode>(output->code), said.error);
   }
-  throw UserError(
-      ExitCode::config,
-      format_message("checkpoint.resume = {}: its model cannot be read ({}); name a step "
-                     "that is there, or write [model] into the run file",
-                     path,
-                     output ? format_message("fourfold ckpt info {}", output->failure())
-                            : "there is no fourfold-ckpt beside this program"));
+  throw UserError(ExitCode::config,
+                  format_message("checkpoint.resume = {}: its model cannot be read ({}); name a "
+                                 "step that is there, or write [model] into the run file",
+                                 path,
+                                 output ? format_message("fourfold ckpt info {}", output->failure())
+                                        : "there is no fourfold-ckpt beside this program"));
 }
 
 }  // namespace fourfold::program

@@ -57,11 +57,9 @@ ExitCode make_report(std::vector<std::string> run_dirs, const std::string& outpu
 int main(int argc, char** argv) {
   CLI::App command{
       "Makes the report of a run from its directory (log.dir of the run file): loss, learning "
-      "rate, gradient norm, "
-      "tokens/s and step times as one HTML file that opens without a network. Several directories "
-      "are laid over each "
-      "other, with the differences of their configurations. Runs that still go on can be looked at "
-      "too.",
+      "rate, gradient norm, tokens/s and step times as one HTML file that opens without a network. "
+      "Several directories are laid over each other, with the differences of their configurations. "
+      "Runs that still go on can be looked at too.",
       "fourfold report"};
   std::vector<std::string> run_dirs;
   std::string output;

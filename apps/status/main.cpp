@@ -34,10 +34,9 @@ int main(int argc, char** argv) {
       "fourfold status"};
   status::Request request;
   command
-      .add_option(
-          "RUN", request.runs,
-          "Directory of a run (log.dir), its folder of checkpoints, or its run file; or a folder "
-          "of runs, which stands for all of them")
+      .add_option("RUN", request.runs,
+                  "Directory of a run (log.dir), its folder of checkpoints, or its run file; or a "
+                  "folder of runs, which stands for all of them")
       ->required();
   CLI::Option* const json =
       command.add_flag("--json", request.json, "Print one JSON document, for programs to read");

@@ -166,14 +166,13 @@ std::string successor_text(const RunView& view) {
   }
   if (last != nullptr && !last->no_next.empty()) {
     return fmt::format(
-        "no job of the chain goes on with it ({}): submit it again, it goes on from "
-        "the checkpoint",
+        "no job of the chain goes on with it ({}): submit it again, it goes on from the checkpoint",
         shown(last->no_next, most_characters));
   }
   if (last != nullptr && !last->next.empty()) {
     return fmt::format(
-        "job {0} of the chain goes on from the checkpoint, if it still waits (squeue "
-        "--job={0}); else submit it again",
+        "job {0} of the chain goes on from the checkpoint, if it still waits (squeue --job={0}); "
+        "else submit it again",
         shown(last->next));
   }
   return "start it again (a chain does): it goes on from the checkpoint";

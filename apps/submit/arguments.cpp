@@ -37,10 +37,9 @@ void describe(CLI::App& command, Arguments& arguments) {
   program::add_repeatable_option(command, "--set", arguments.overrides,
                                  "Override a key of the run file; may be given several times",
                                  "KEY=VALUE");
-  program::add_repeatable_option(command, "--allow-change", arguments.allowed_changes,
-                                 "A key that may differ from the checkpoint's in log.dir; may be "
-                                 "given several times",
-                                 "KEY");
+  program::add_repeatable_option(
+      command, "--allow-change", arguments.allowed_changes,
+      "A key that may differ from the checkpoint's in log.dir; may be given several times", "KEY");
   command
       .add_option("-N,--nodes", arguments.nodes,
                   "Nodes, or the least and the most (2-4: the run takes what there is, which needs "
@@ -72,9 +71,9 @@ void describe(CLI::App& command, Arguments& arguments) {
       ->envname("FOURFOLD_MPI");
   auto* const chain =
       command
-          .add_option("--chain", arguments.chain,
-                      "A chain of so many jobs at most, one after the other, until the run is "
-                      "finished")
+          .add_option(
+              "--chain", arguments.chain,
+              "A chain of so many jobs at most, one after the other, until the run is finished")
           ->check(program::whole_number(1));
   command
       .add_option("--restarts-inside", arguments.restarts_inside,
@@ -84,10 +83,9 @@ void describe(CLI::App& command, Arguments& arguments) {
       ->envname("FOURFOLD_RESTARTS_INSIDE")
       ->check(program::whole_number(0))
       ->type_name("N");
-  command.add_flag(
-      "--beside", arguments.beside,
-      "Submit although a job of this run waits or runs: of two that run at one time the "
-      "second is refused");
+  command.add_flag("--beside", arguments.beside,
+                   "Submit although a job of this run waits or runs: of two that run at one time "
+                   "the second is refused");
   command
       .add_flag("--requeue", arguments.requeue,
                 "The job goes back into the queue until the run is finished, under one number")
@@ -98,13 +96,11 @@ void describe(CLI::App& command, Arguments& arguments) {
       ->check(program::number_above(0, 1e6));
   program::add_repeatable_option(command, "--sbatch", arguments.more,
                                  "Another option of sbatch, written long: --sbatch=--qos=high. Not "
-                                 "what submit has an option for itself; may be given several "
-                                 "times",
+                                 "what submit has an option for itself; may be given several times",
                                  "OPTION");
-  command.add_flag(
-      "--skip-path-checks", arguments.skips_path_checks,
-      "Only warn of files that are not to be seen on this node, and of a checkpoint.dir "
-      "that cannot be made on it");
+  command.add_flag("--skip-path-checks", arguments.skips_path_checks,
+                   "Only warn of files that are not to be seen on this node, and of a "
+                   "checkpoint.dir that cannot be made on it");
   command.add_flag("--go", arguments.go, "Submit it");
   command.footer(more_help + std::string("EXIT CODES\n") +
                  program::exit_codes_table({ExitCode::usage, ExitCode::config,

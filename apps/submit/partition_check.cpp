@@ -32,19 +32,18 @@ void check_nodes(const Partition& partition, const NodeRange& nodes) {
                        nodes.str(), partition.name, partition.nodes));
   }
   if (partition.most_nodes > 0 && nodes.least > partition.most_nodes) {
-    refuse(format_message(
-        "--nodes={}: a job of partition {} has {} at most (this one would wait for ever); ask for "
-        "fewer, or name another --partition",
-        nodes.str(), partition.name, partition.most_nodes));
+    refuse(
+        format_message("--nodes={}: a job of partition {} has {} at most (this one would wait for "
+                       "ever); ask for fewer, or name another --partition",
+                       nodes.str(), partition.name, partition.most_nodes));
   }
 }
 
 void check_cpus(const Partition& partition, int tasks_per_node, int cpus_per_task) {
   if (tasks_per_node * cpus_per_task > partition.cpus) {
     refuse(format_message(
-        "--tasks-per-node={} and --cpus-per-task={}: the nodes of partition {} have {} CPUs "
-        "(ranks that share one wait for each other); give a smaller "
-        "--tasks-per-node or --cpus-per-task",
+        "--tasks-per-node={} and --cpus-per-task={}: the nodes of partition {} have {} CPUs (ranks "
+        "that share one wait for each other); give a smaller --tasks-per-node or --cpus-per-task",
         tasks_per_node, cpus_per_task, partition.name, partition.cpus));
   }
 }
@@ -105,10 +104,9 @@ std::vector<Partition> ask_partitions(const std::string& names) {
   for (std::string name; std::getline(words, name, ',');) {
     const auto one = name.empty() ? std::nullopt : batch::partition_of(sinfo->text, name);
     if (!one) {
-      refuse(
-          format_message("--partition={}: there is no partition \"{}\"; `sinfo` shows those there "
-                         "are",
-                         names, name));
+      refuse(format_message(
+          "--partition={}: there is no partition \"{}\"; `sinfo` shows those there are", names,
+          name));
     }
     partitions.push_back(*one);
   }

@@ -49,10 +49,10 @@ std::string why_not_made(const std::string& name) {
 void check_checkpoint_dir(const runfile::EffectiveConfig& effective, bool warns) {
   const std::string& name = effective.config.checkpoint.dir;
   if (!can_be_seen(name)) {
-    log::warning(format_message(
-        "checkpoint.dir = \"{}\" is not to be seen on this node: whether the nodes of "
-        "the job can make it is not checked",
-        name));
+    log::warning(
+        format_message("checkpoint.dir = \"{}\" is not to be seen on this node: whether the nodes "
+                       "of the job can make it is not checked",
+                       name));
     return;
   }
   const std::string why = why_not_made(name);
@@ -60,10 +60,10 @@ void check_checkpoint_dir(const runfile::EffectiveConfig& effective, bool warns)
     return;
   }
   if (warns) {
-    log::warning(format_message(
-        "checkpoint.dir = \"{}\" cannot be made on this node ({}): whether the nodes of the job "
-        "can is not checked",
-        name, why));
+    log::warning(
+        format_message("checkpoint.dir = \"{}\" cannot be made on this node ({}): whether the "
+                       "nodes of the job can is not checked",
+                       name, why));
     return;
   }
   throw UserError(
@@ -81,8 +81,7 @@ void tell_node_local_dir(const std::string& name) {
   if (!why.empty()) {
     log::warning(
         format_message("checkpoint.node_local_dir = \"{}\" could not be made on this node ({}); if "
-                       "the nodes of the "
-                       "job are no different, correct the name",
+                       "the nodes of the job are no different, correct the name",
                        name, why));
   }
 }
@@ -99,8 +98,8 @@ void check_paths(const runfile::EffectiveConfig& effective, bool warns) {
       }
       if (warns || !can_be_seen(name)) {
         log::warning(
-            format_message("{} = \"{}\" is not to be seen on this node: whether the nodes "
-                           "of the job have it is not checked",
+            format_message("{} = \"{}\" is not to be seen on this node: whether the nodes of the "
+                           "job have it is not checked",
                            key, name));
       } else {
         missing.push_back(format_message("{} = \"{}\"", key, name));

@@ -71,8 +71,8 @@ void refuse_or_warn(const batch::Submission& submission, const std::string& foun
   if (!submission.beside) {
     throw UserError(ExitCode::config,
                     found +
-                        "; of two that run at one time the second is refused: scancel that "
-                        "one, or give --beside where this one is to go on after it");
+                        "; of two that run at one time the second is refused: scancel that one, or "
+                        "give --beside where this one is to go on after it");
   }
   log::warning(found);
 }
@@ -104,9 +104,8 @@ void look_for_queued_jobs(const batch::Submission& submission) {
         script.filename() == submission.script.filename()) {
       throw UserError(
           ExitCode::config,
-          format_message("job {} in the queue is of a chain of this run already, whose "
-                         "script {} would change under it; scancel that job and the one "
-                         "after it to end it",
+          format_message("job {} in the queue is of a chain of this run already, whose script {} "
+                         "would change under it; scancel that job and the one after it to end it",
                          job.number, job.script));
     }
   }

@@ -58,32 +58,30 @@ batch::SubmittedJob submit_script(const std::filesystem::path& script, const std
   const auto sbatch =
       program::output_of({"sbatch", "--parsable", script.string()}, {.time = 5 * to_ask()});
   if (!sbatch) {
-    throw UserError(
-        ExitCode::config,
-        format_message("there is no sbatch in PATH (Slurm is not here, or its module is not "
-                       "loaded); submit the script, {}, where Slurm is",
-                       script.string()));
+    throw UserError(ExitCode::config,
+                    format_message("there is no sbatch in PATH (Slurm is not here, or its module "
+                                   "is not loaded); submit the script, {}, where Slurm is",
+                                   script.string()));
   }
   const bool has_failed = sbatch->cut.empty() && sbatch->code != 0;
   if (has_failed && !batch::may_be_submitted(sbatch->errors)) {
-    throw UserError(
-        ExitCode::config,
-        format_message(
-            "sbatch refuses {} ({}); change the option that it means, as --time, "
-            "--partition or --sbatch, and submit again",
-            script.string(),
-            without_line_ends(sbatch->errors.empty() ? sbatch->failure() : sbatch->errors)));
+    throw UserError(ExitCode::config,
+                    format_message("sbatch refuses {} ({}); change the option that it means, as "
+                                   "--time, --partition or --sbatch, and submit again",
+                                   script.string(),
+                                   without_line_ends(sbatch->errors.empty() ? sbatch->failure()
+                                                                            : sbatch->errors)));
   }
   tell_errors("sbatch", sbatch->errors);
   const auto job = sbatch->is_answer() ? batch::submitted_job(sbatch->text) : std::nullopt;
   if (!job) {
-    throw MaybeSubmitted(format_message(
-        "sbatch {}, so whether {} is in the queue is not known; look with `squeue --me "
-        "--name={}` before you submit it again",
-        has_failed            ? "did not get Slurm's answer"
-        : sbatch->cut.empty() ? "has not said which job it has made"
-                              : sbatch->cut,
-        script.string(), name));
+    throw MaybeSubmitted(
+        format_message("sbatch {}, so whether {} is in the queue is not known; look with `squeue "
+                       "--me --name={}` before you submit it again",
+                       has_failed            ? "did not get Slurm's answer"
+                       : sbatch->cut.empty() ? "has not said which job it has made"
+                                             : sbatch->cut,
+                       script.string(), name));
   }
   return *job;
 }

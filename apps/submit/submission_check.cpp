@@ -63,8 +63,8 @@ int tasks_per_node_of(const Arguments& arguments, const NodeRange& nodes,
   }
   if (partitions.empty()) {
     throw UserError(ExitCode::usage,
-                    "how many ranks a node takes is not known here (there is no "
-                    "sinfo to ask); give --tasks-per-node");
+                    "how many ranks a node takes is not known here (there is no sinfo to ask); "
+                    "give --tasks-per-node");
   }
   const int cpus = std::ranges::min_element(partitions, {}, &Partition::cpus)->cpus;
   return std::max(1, cpus / arguments.cpus_per_task);
@@ -75,21 +75,20 @@ void check_ranks(const NodeRange& nodes, int tasks_per_node, std::optional<std::
     return;
   }
   if (nodes.least != nodes.most) {
-    refuse(
-        format_message("--nodes={} with a mesh of {} ranks (mesh.dp is a number, and more or fewer "
-                       "nodes make other replicas); add --set mesh.dp=auto, or give one number of "
-                       "nodes",
-                       nodes.str(), *ranks));
+    refuse(format_message(
+        "--nodes={} with a mesh of {} ranks (mesh.dp is a number, and more or fewer nodes make "
+        "other replicas); add --set mesh.dp=auto, or give one number of nodes",
+        nodes.str(), *ranks));
   }
   const std::int64_t most = nodes.most;
   const std::int64_t tasks = most * tasks_per_node;
   if (tasks != *ranks) {
-    refuse(format_message(
-        "--nodes={} and --tasks-per-node={} make {} {}, and the mesh has {}; give --nodes="
-        "{} and --tasks-per-node={}, or add --set mesh.dp=auto",
-        nodes.most, tasks_per_node, tasks, tasks == 1 ? "rank" : "ranks", *ranks,
-        (*ranks + tasks_per_node - 1) / tasks_per_node,
-        std::min<std::int64_t>(tasks_per_node, *ranks)));
+    refuse(
+        format_message("--nodes={} and --tasks-per-node={} make {} {}, and the mesh has {}; give "
+                       "--nodes={} and --tasks-per-node={}, or add --set mesh.dp=auto",
+                       nodes.most, tasks_per_node, tasks, tasks == 1 ? "rank" : "ranks", *ranks,
+                       (*ranks + tasks_per_node - 1) / tasks_per_node,
+                       std::min<std::int64_t>(tasks_per_node, *ranks)));
   }
 }
 
@@ -112,10 +111,9 @@ train::Allocation memory_in(const Partition* partition, const Arguments& argumen
                                                         tasks_per_node * arguments.cpus_per_task);
   const std::size_t there = partition != nullptr ? partition->node_bytes : 0;
   if (there > 0 && grant.bytes > there) {
-    log::warning(
-        format_message("{}: nodes of partition {} have as little as {} MiB, of which "
-                       "Slurm gives such a job none",
-                       grant.set_by, partition->name, there >> 20U));
+    log::warning(format_message(
+        "{}: nodes of partition {} have as little as {} MiB, of which Slurm gives such a job none",
+        grant.set_by, partition->name, there >> 20U));
   }
   if (grant.bytes == 0 || (there > 0 && there <= grant.bytes)) {
     return {.node_bytes = there};
@@ -205,10 +203,9 @@ std::string mpi_for(const Arguments& arguments, bool has_several_ranks) {
       refuse_singletons(offered);
     }
     if (is_known && !batch::offers_mpi(offered, arguments.mpi)) {
-      refuse(
-          format_message("--mpi={}: this Slurm has none of that name; choose one of `srun "
-                         "--mpi=list`",
-                         arguments.mpi));
+      refuse(format_message(
+          "--mpi={}: this Slurm has none of that name; choose one of `srun --mpi=list`",
+          arguments.mpi));
     }
     return arguments.mpi;
   }
@@ -218,15 +215,15 @@ std::string mpi_for(const Arguments& arguments, bool has_several_ranks) {
   const auto mpi = batch::mpi_of(build_facts().libraries, offered);
   if (!mpi) {
     log::warning(
-        "which srun --mpi= this build's MPI needs is not known; give --mpi if it is not "
-        "Slurm's default");
+        "which srun --mpi= this build's MPI needs is not known; give --mpi if it is not Slurm's "
+        "default");
     return "";
   }
   if (mpi->empty()) {
     refuse(
-        "this Slurm has no --mpi by which the ranks of this build could meet (`srun "
-        "--mpi=list`); every task would be rank 0 of 1. Ask the site for its PMI plugin, or "
-        "build fourfold with the site's MPI");
+        "this Slurm has no --mpi by which the ranks of this build could meet (`srun --mpi=list`); "
+        "every task would be rank 0 of 1. Ask the site for its PMI plugin, or build fourfold with "
+        "the site's MPI");
   }
   return *mpi;
 }

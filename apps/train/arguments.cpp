@@ -59,12 +59,11 @@ struct Short {
   const char* key;
   const char* help;
 };
-constexpr std::array shorts{
-    Short{"--resume", "checkpoint.resume",
-          "Short for --set checkpoint.resume=...: auto, never, or a step, a folder of steps or a "
-          "run"},
-    Short{"--progress", "log.progress",
-          "Short for --set log.progress=...: auto, bar, plain or none"}};
+constexpr std::array shorts{Short{"--resume", "checkpoint.resume",
+                                  "Short for --set checkpoint.resume=...: auto, never, or a step, "
+                                  "a folder of steps or a run"},
+                            Short{"--progress", "log.progress",
+                                  "Short for --set log.progress=...: auto, bar, plain or none"}};
 
 /// What the options set, in the order in which they stand on the command line: the last counts.
 std::vector<std::string> overrides_in(const CLI::App& command) {
@@ -103,10 +102,9 @@ void describe(CLI::App& command, Arguments& arguments) {
     command.add_option(one.option, one.help)->type_name("MODE");
   }
   command
-      .add_option(
-          weights_option,
-          "Begin a new run with the weights of this step, folder of steps or run, and nothing else "
-          "of it; without a [model] table also with its model")
+      .add_option(weights_option,
+                  "Begin a new run with the weights of this step, folder of steps or run, and "
+                  "nothing else of it; without a [model] table also with its model")
       ->type_name("PATH");
   command.parse_complete_callback([&] { arguments.overrides = overrides_in(command); });
   command.add_flag("--print-config", arguments.print_config,

@@ -139,15 +139,14 @@ ExitCode make_steps(train::Trainer& trainer, train::MatmulTuningFile& choices,
   if (trainer.has_nothing_to_do()) {
     log::info(
         format_message("step {} is made, and no more are wanted (train.steps): nothing is left to "
-                       "do, and {} stays "
-                       "as it is; raise train.steps to train on",
+                       "do, and {} stays as it is; raise train.steps to train on",
                        trainer.progress().step, log_dir));
     return ExitCode::finished;
   }
   if (trainer.stop_while_finished() != train::StopReason::none) {
     log::info(format_message(
-        "stopped before the first step: {}; the run stays finished at step {}, "
-        "and {} stays as it is",
+        "stopped before the first step: {}; the run stays finished at step {}, and {} stays as it "
+        "is",
         train::name(trainer.stop_while_finished()), trainer.progress().step, log_dir));
     return ExitCode::stopped_saved;
   }

@@ -87,11 +87,11 @@ std::vector<std::string> overrides_of(const std::string& text) {
   std::set<std::string> keys;
   for (const std::string& item : items(text)) {
     if (item.find('=') == std::string::npos) {
-      throw UserError(ExitCode::config,
-                      format_message("--mesh {}: \"{}\" has no value (a mesh is KEY=VALUE,... of "
-                                     "[mesh], other keys with their table); write for instance "
-                                     "--mesh dp=2,tp=2",
-                                     text, item));
+      throw UserError(
+          ExitCode::config,
+          format_message("--mesh {}: \"{}\" has no value (a mesh is KEY=VALUE,... of [mesh], other "
+                         "keys with their table); write for instance --mesh dp=2,tp=2",
+                         text, item));
     }
     result.push_back(full_override(item));
     const std::string key = result.back().substr(0, result.back().find('='));
@@ -112,11 +112,10 @@ void require_few_ranks(const comm::MeshShape& mesh) {
     ranks *= mesh[axis];
   }
   if (ranks > most_ranks) {
-    throw UserError(
-        ExitCode::config,
-        format_message("{} is {:.0f} ranks (each is a thread of this process, and more than "
-                       "{:.0f} are too many); use smaller degrees",
-                       product_text(mesh), ranks, most_ranks));
+    throw UserError(ExitCode::config,
+                    format_message("{} is {:.0f} ranks (each is a thread of this process, and more "
+                                   "than {:.0f} are too many); use smaller degrees",
+                                   product_text(mesh), ranks, most_ranks));
   }
 }
 
@@ -131,9 +130,8 @@ void require_the_same_steps(const train::ResolvedRun& run) {
   if (options.dp_compress != parallel::GradientCompression{} && run.mesh.dp * run.mesh.cp > 1) {
     throw UserError(
         ExitCode::config,
-        format_message("mesh.dp_compress = \"{}\" is no mesh to compare (it changes every "
-                       "step by more than rounding); leave it out: --set "
-                       "mesh.dp_compress=none",
+        format_message("mesh.dp_compress = \"{}\" is no mesh to compare (it changes every step by "
+                       "more than rounding); leave it out: --set mesh.dp_compress=none",
                        name(options.dp_compress)));
   }
 }

@@ -71,18 +71,17 @@ void require_sound(const train::MeshComparison& itself, const std::string& name,
   if (itself.largest.product > tolerances.product) {
     throw fourfold::UserError(
         ExitCode::differs,
-        fourfold::format_message(
-            "the reference --mesh {}: {} (a product of this machine is wrong, or "
-            "--product-tolerance {:g} too small: nothing can be compared with it); run "
-            "fourfold doctor, and this on another machine",
-            name, *itself.first_difference, tolerances.product));
+        fourfold::format_message("the reference --mesh {}: {} (a product of this machine is wrong, "
+                                 "or --product-tolerance {:g} too small: nothing can be compared "
+                                 "with it); run fourfold doctor, and this on another machine",
+                                 name, *itself.first_difference, tolerances.product));
   }
   if (itself.ranks_agree && itself.largest.weight <= train::Tolerances{}.weight) {
     throw fourfold::UserError(
         ExitCode::usage,
         fourfold::format_message(
-            "--weight-tolerance {:g} is below what f32 can keep to (the updates of the "
-            "reference --mesh {} themselves are off by {:.1e}); give at least {:.1e}",
+            "--weight-tolerance {:g} is below what f32 can keep to (the updates of the reference "
+            "--mesh {} themselves are off by {:.1e}); give at least {:.1e}",
             tolerances.weight, name, itself.largest.weight, 2 * itself.largest.weight));
   }
   throw fourfold::Error(

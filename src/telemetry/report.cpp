@@ -59,8 +59,8 @@ bool is_older_report(std::string_view beginning) {
   constexpr std::string_view title_end =
       " · fourfold</title><style>\n:root{color-scheme:light dark;--page:#f6f7f9;--card:#fff;";
   return beginning.starts_with(
-             "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>"
-             "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/><title>") &&
+             "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/><meta "
+             "name=\"viewport\" content=\"width=device-width, initial-scale=1\"/><title>") &&
          beginning.find(title_end) != std::string_view::npos;
 }
 
@@ -80,10 +80,8 @@ std::string render_report(std::span<const ReportedRun> runs) {
   }
   html +=
       "<footer>Losses are in nats per token (natural logarithm); divided by 0.693 they are bits "
-      "per token. Faint lines "
-      "are single steps, strong ones their running median. Step times leave out evaluation and "
-      "checkpoints."
-      "</footer>\n</main></body></html>\n";
+      "per token. Faint lines are single steps, strong ones their running median. Step times leave "
+      "out evaluation and checkpoints.</footer>\n</main></body></html>\n";
   return html;
 }
 

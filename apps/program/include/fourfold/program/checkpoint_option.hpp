@@ -18,10 +18,9 @@ inline constexpr const char* checkpoint_meaning =
 /// @param more  what the program does with several steps, put after the meaning
 /// @param value  a text, or a list of texts where several may be named
 template <class Value>
-CLI::Option* add_checkpoint_option(CLI::App& command, Value& value,
-                                   const std::string& more =
-                                       ", of which the newest step that "
-                                       "holds together is taken") {
+CLI::Option* add_checkpoint_option(
+    CLI::App& command, Value& value,
+    const std::string& more = ", of which the newest step that holds together is taken") {
   return command.add_option("--checkpoint,CHECKPOINT", value, checkpoint_meaning + more)
       ->required()
       ->type_name("PATH");
