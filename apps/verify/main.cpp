@@ -114,12 +114,12 @@ ExitCode verify(const Arguments& arguments) {
       progress.show(done_steps++, all_steps, fmt::format("{}, step {}", name, step + 1));
     };
   };
-  const train::ReferenceCourse course = train::train_reference(
+  const train::MeshComparison itself = train::train_reference(
       reference, arguments.steps, of_reference, show_steps_of("reference " + reference.name));
   progress.finish();
-  require_sound(course.itself, reference.name, of_reference);
+  require_sound(itself, reference.name, of_reference);
   if (!arguments.json) {
-    print_head(width, reference.name, course.losses);
+    print_head(width, reference.name, itself.losses);
   }
   std::vector<Verdict> verdicts;
   for (std::size_t i = 1; i < runs.size(); ++i) {
@@ -140,7 +140,7 @@ ExitCode verify(const Arguments& arguments) {
         context, train::most_attention_rows);
   }
   if (arguments.json) {
-    fourfold::program::print_text(fourfold::verify::to_json(arguments, course.losses, verdicts) +
+    fourfold::program::print_text(fourfold::verify::to_json(arguments, itself.losses, verdicts) +
                                   "\n");
   }
   const bool all_passed = std::all_of(verdicts.begin(), verdicts.end(), [](const Verdict& verdict) {

@@ -4,6 +4,10 @@
 
 #include "tensor_difference.hpp"
 
+#include <fourfold/base/contract.hpp>
+#include <fourfold/kernels/optimizer.hpp>
+#include <fourfold/runfile/learning_rate.hpp>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,25 +33,56 @@ std::string text_of(const TensorPart& part, const std::string& name) {
                            part.kind == TensorPart::Kind::row ? "row" : "column", part.index, name);
 }
 
+TensorView flat(std::vector<float>& values) {
+  return {values.data(), Shape{std::ssize(values)}};
+}
+
+/// What clipping multiplies the gradients of a step with; NaN when they overflowed.
+float clipping(const std::vector<model::ParameterSpec>& table, const ParameterValues& gradients,
+               double clip_norm) {
+  double squares = 0;
+  for (std::size_t tensor = 0; tensor < table.size(); ++tensor) {
+    squares += table[tensor].is_trainable() ? sum_of_squares(gradients[tensor]) : 0;
+  }
+  float norm = 0;
+  float scale = 1;
+  const Shape scalar{1};
+  kernels::reference::clip_scale({&squares, scalar}, static_cast<float>(clip_norm), 1.0F,
+                                 {&norm, scalar}, {&scale, scalar}, {});
+  return scale;
+}
+
+/// |after - expected| / |expected - before|, in the L2 norm: a share of the update. What the
+/// rounding of weights to f32 can make (2^-23 of their norm) does not count.
+double update_error(const std::vector<float>& before, const std::vector<float>& after,
+                    const std::vector<float>& expected) {
+  constexpr double rounding = 0x1p-23;
+  const double beyond = distance(after, expected) - rounding * std::sqrt(sum_of_squares(expected));
+  if (!std::isnan(beyond) && beyond <= 0) {
+    return 0;
+  }
+  const double share = beyond / distance(expected, before);
+  return std::isnan(share) ? INFINITY : share;
+}
+
 }  // namespace
 
 MeshComparer::MeshComparer(const runfile::OptimConfig& optim,
                            const std::vector<model::ParameterSpec>& table,
                            const Tolerances& tolerances)
-    : optim_(optim),
-      table_(table),
-      tolerances_({.loss = tolerances.loss,
-                   .gradient = tolerances.gradient,
-                   .rounding = tolerances.rounding,
-                   .weight = tolerances.weight,
-                   .product = tolerances.product}),
-      least_gradient_(tolerances.least_gradient),
-      replay_(optim_, table_) {}
+    : optim_(optim), table_(table), tolerances_(tolerances) {
+  for (ParameterValues& moments : moments_) {
+    for (const model::ParameterSpec& spec : table) {
+      moments.emplace_back(spec.shape.elements());
+    }
+  }
+}
 
 template <class Words>
-void MeshComparer::note(double StepErrors::*kind, double error, const Words& words) {
+void MeshComparer::note(double StepErrors::*kind, double tolerance, double error,
+                        const Words& words) {
   result_.largest.*kind = std::max(result_.largest.*kind, error);
-  if (error > tolerances_.*kind) {
+  if (error > tolerance) {
     if (result_.differing_steps.empty() || result_.differing_steps.back() != result_.steps) {
       result_.differing_steps.push_back(result_.steps);
     }
@@ -75,6 +110,7 @@ void MeshComparer::compare_initial_weights(const ParameterValues& reference,
 void MeshComparer::compare_step(const StepStart& start, const StepTrace& reference,
                                 const StepTrace& other, const ParameterValues* rounded) {
   ++result_.steps;
+  result_.losses.push_back(other.loss);
   compare_products(other, "");
   if (&reference != &other) {
     compare_products(reference, "the reference, ");
@@ -98,13 +134,13 @@ MeshComparison MeshComparer::finish(const std::vector<std::string>& disagreement
 
 void MeshComparer::compare_products(const StepTrace& trace, const char* whose) {
   result_.checked_products += trace.products.products;
-  note(&StepErrors::product, trace.products.largest,
+  note(&StepErrors::product, tolerances_.product, trace.products.largest,
        [&] { return whose + trace.products.first_wrong; });
 }
 
 void MeshComparer::compare_losses(const StepTrace& a, const StepTrace& b) {
   const double error = ratio(std::fabs(b.loss - a.loss), std::fabs(a.loss));
-  note(&StepErrors::loss, error, [&] {
+  note(&StepErrors::loss, tolerances_.loss, error, [&] {
     return fmt::format("the loss is {} instead of {} (error {:.1e})", number_text(b.loss),
                        number_text(a.loss), error);
   });
@@ -113,7 +149,7 @@ void MeshComparer::compare_losses(const StepTrace& a, const StepTrace& b) {
 void MeshComparer::compare_gradients(const StepTrace& a, const StepTrace& b,
                                      const ParameterValues* rounded) {
   if (a.status != b.status) {
-    note(&StepErrors::gradient, INFINITY, [&] {
+    note(&StepErrors::gradient, tolerances_.gradient, INFINITY, [&] {
       return fmt::format("{} instead of {} (the gradients overflow f16 on one mesh only)",
                          name(b.status), name(a.status));
     });
@@ -124,7 +160,7 @@ void MeshComparer::compare_gradients(const StepTrace& a, const StepTrace& b,
   for (std::size_t tensor = table_.size(); tensor-- > 0;) {
     const double rounding =
         rounded == nullptr ? 0 : distance(a.gradients[tensor], (*rounded)[tensor]);
-    const double least = std::isfinite(rounding) ? least_gradient_ * rounding : 0;
+    const double least = std::isfinite(rounding) ? tolerances_.least_gradient * rounding : 0;
     least_norm2 += least * least;
     compare_gradient(tensor, a.gradients[tensor], b.gradients[tensor], floor, least);
     if (rounded != nullptr) {
@@ -133,7 +169,7 @@ void MeshComparer::compare_gradients(const StepTrace& a, const StepTrace& b,
   }
   const double error =
       ratio(std::fabs(b.grad_norm - a.grad_norm), std::max(a.grad_norm, std::sqrt(least_norm2)));
-  note(&StepErrors::gradient, error, [&] {
+  note(&StepErrors::gradient, tolerances_.gradient, error, [&] {
     return fmt::format("the gradient norm is {} instead of {} (error {:.1e})",
                        number_text(b.grad_norm), number_text(a.grad_norm), error);
   });
@@ -142,7 +178,7 @@ void MeshComparer::compare_gradients(const StepTrace& a, const StepTrace& b,
 void MeshComparer::compare_gradient(std::size_t tensor, const std::vector<float>& a,
                                     const std::vector<float>& b, double floor, double least) {
   const double error = tensor_error(a, b, floor, least);
-  note(&StepErrors::gradient, error, [&] {
+  note(&StepErrors::gradient, tolerances_.gradient, error, [&] {
     const model::ParameterSpec& spec = table_[tensor];
     const std::size_t element = largest_difference(a, b);
     return fmt::format(
@@ -157,7 +193,7 @@ void MeshComparer::compare_rounding(std::size_t tensor, const std::vector<float>
                                     double share) {
   const model::ParameterSpec& spec = table_[tensor];
   const TensorPart part = furthest_part(a, b, rounded, spec.shape, share);
-  note(&StepErrors::rounding, part.error, [&] {
+  note(&StepErrors::rounding, tolerances_.rounding, part.error, [&] {
     const std::size_t element = largest_difference(a, b);
     return fmt::format(
         "{} differs by {:.1f} times what rounding makes there; of the whole most at {}: {} instead "
@@ -168,18 +204,53 @@ void MeshComparer::compare_rounding(std::size_t tensor, const std::vector<float>
 }
 
 void MeshComparer::compare_weights(const StepStart& start, const StepTrace& b) {
-  const std::vector<UpdateError> errors = replay_.step(start.weights, b.gradients, b.weights);
+  const float scale = clipping(table_, b.gradients, optim_.clip_norm);
   for (std::size_t tensor = 0; tensor < table_.size(); ++tensor) {
-    const UpdateError& error = errors[tensor];
-    note(&StepErrors::weight, error.error, [&] {
+    const std::vector<float>& before = start.weights[tensor];
+    const std::vector<float>& after = b.weights[tensor];
+    FOURFOLD_EXPECT(b.gradients[tensor].size() == moments_[0][tensor].size() &&
+                    before.size() == moments_[0][tensor].size());
+    std::vector<float> expected = before;
+    if (table_[tensor].is_trainable()) {
+      update(tensor, scale, b.gradients[tensor], expected);
+    }
+    const double error = update_error(before, after, expected);
+    note(&StepErrors::weight, tolerances_.weight, error, [&] {
       const model::ParameterSpec& spec = table_[tensor];
+      const std::size_t element = largest_difference(after, expected);
       return fmt::format(
           "the weight of {} is off by {:.1e} of the update that its gradients make; most at {}: {} "
           "instead of {}",
-          spec.name, error.error, position_text(spec.shape, error.element),
-          number_text(b.weights[tensor][error.element]), number_text(error.expected));
+          spec.name, error, position_text(spec.shape, element), number_text(after[element]),
+          number_text(expected[element]));
     });
   }
+  updates_ += std::isfinite(scale) ? 1 : 0;
+}
+
+void MeshComparer::update(std::size_t tensor, float scale, const std::vector<float>& gradient,
+                          std::vector<float>& weights) {
+  const auto lr = static_cast<float>(runfile::learning_rate(optim_.schedule, result_.steps - 1));
+  const auto weight_decay = static_cast<float>(table_[tensor].decay ? optim_.weight_decay : 0.0);
+  const ConstTensorView gradients(gradient.data(), Shape{std::ssize(gradient)});
+  if (optim_.name == runfile::OptimizerKind::sgd) {
+    kernels::reference::sgd({.lr = lr,
+                             .momentum = static_cast<float>(optim_.momentum),
+                             .weight_decay = weight_decay,
+                             .gradient_scale = &scale},
+                            flat(weights), flat(moments_[0][tensor]), gradients, {}, {});
+    return;
+  }
+  kernels::reference::adam({.lr = lr,
+                            .beta1 = optim_.beta1,
+                            .beta2 = optim_.beta2,
+                            .epsilon = static_cast<float>(optim_.epsilon),
+                            .weight_decay = weight_decay,
+                            .decoupled = optim_.name == runfile::OptimizerKind::adamw,
+                            .step = updates_ + 1,
+                            .gradient_scale = &scale},
+                           flat(weights), flat(moments_[0][tensor]), flat(moments_[1][tensor]),
+                           gradients, {}, {});
 }
 
 }  // namespace fourfold::train

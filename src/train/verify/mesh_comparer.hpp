@@ -3,11 +3,12 @@
 #pragma once
 
 #include "mesh_walk.hpp"
-#include "update_replay.hpp"
 
 #include <fourfold/train/mesh_verification.hpp>
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -19,8 +20,6 @@ class MeshComparer {
   /// @param optim  the reference's, of which the updates have to be
   MeshComparer(const runfile::OptimConfig& optim, const std::vector<model::ParameterSpec>& table,
                const Tolerances& tolerances);
-  MeshComparer(const MeshComparer&) = delete;  // the replay borrows
-  MeshComparer& operator=(const MeshComparer&) = delete;
 
   void compare_initial_weights(const ParameterValues& reference, const ParameterValues& other);
 
@@ -37,7 +36,7 @@ class MeshComparer {
  private:
   /// Keeps the largest, and the words if it is beyond its tolerance.
   template <class Words>
-  void note(double StepErrors::*kind, double error, const Words& words);
+  void note(double StepErrors::*kind, double tolerance, double error, const Words& words);
   void offend(std::string text);
 
   void compare_products(const StepTrace& trace, const char* whose);
@@ -48,13 +47,19 @@ class MeshComparer {
   void compare_rounding(std::size_t tensor, const std::vector<float>& a,
                         const std::vector<float>& b, const std::vector<float>& rounded,
                         double share);
+  /// Makes the update again with the reference bodies of clipping and optimizer: from the mesh's
+  /// own gradients and its weights before it, with moments that are kept here. A step whose
+  /// gradients are not finite is one that changes nothing.
   void compare_weights(const StepStart& start, const StepTrace& b);
+  /// Makes `weights` what this step's update makes of them.
+  void update(std::size_t tensor, float scale, const std::vector<float>& gradient,
+              std::vector<float>& weights);
 
   runfile::OptimConfig optim_;
   std::vector<model::ParameterSpec> table_;
-  StepErrors tolerances_;
-  double least_gradient_;
-  UpdateReplay replay_;
+  Tolerances tolerances_;
+  std::array<ParameterValues, 2> moments_;
+  std::int64_t updates_ = 0;  ///< that changed something
   MeshComparison result_;
 };
 

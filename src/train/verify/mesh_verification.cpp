@@ -116,22 +116,20 @@ Tolerances tolerances_for(const runfile::RunConfig& config) noexcept {
   return tolerances;
 }
 
-ReferenceCourse train_reference(const RunOnMesh& reference, std::int64_t steps,
-                                const Tolerances& tolerances, const BeforeStep& before_step) {
+MeshComparison train_reference(const RunOnMesh& reference, std::int64_t steps,
+                               const Tolerances& tolerances, const BeforeStep& before_step) {
   MeshWalk walk(reference.config, reference.mesh, tolerances.product);
   MeshComparer comparer(reference.config.optim, walk.table(), tolerances);
   comparer.compare_initial_weights(walk.start().weights, walk.start().weights);
-  ReferenceCourse course;
   for (std::int64_t step = 0; step < steps; ++step) {
     tell(before_step, true, step);
     const StepStart start = walk.start();
     const StepTrace made = walk.step();
     require_finite(made, "the reference --mesh " + reference.name, step);
     comparer.compare_step(start, made, made, nullptr);
-    course.losses.push_back(made.loss);
   }
-  course.itself = comparer.finish(walk.disagreements());
-  if (course.itself.skipped_steps == steps) {
+  MeshComparison itself = comparer.finish(walk.disagreements());
+  if (itself.skipped_steps == steps) {
     throw UserError(
         ExitCode::config,
         format_message(
@@ -139,7 +137,7 @@ ReferenceCourse train_reference(const RunOnMesh& reference, std::int64_t steps,
             "to compare); lower train.loss_scale_initial, or give more --steps",
             steps));
   }
-  return course;
+  return itself;
 }
 
 MeshComparison compare_meshes(const RunOnMesh& reference, const RunOnMesh& other,

@@ -90,6 +90,7 @@ struct MeshComparison {
   bool ranks_agree = false;           ///< those that should have the same bits
   StepErrors largest;                 ///< over all steps
   std::int64_t steps = 0;
+  std::vector<double> losses;                 ///< of that mesh, per step
   std::vector<std::int64_t> differing_steps;  ///< those with something beyond its tolerance, from 1
   /// Those that both skip, because f16 overflows: of their gradients nothing is known.
   std::int64_t skipped_steps = 0;
@@ -105,17 +106,12 @@ struct MeshComparison {
 /// reference's; may be nothing.
 using BeforeStep = std::function<void(bool of_reference, std::int64_t step)>;
 
-/// The reference by itself.
-struct ReferenceCourse {
-  std::vector<double> losses;  ///< per step
-  /// With itself: ranks that disagree, and weights that its gradients do not make.
-  MeshComparison itself;
-};
-/// Trains the reference for `steps` steps.
+/// Trains the reference for `steps` steps, and compares it with itself: ranks that disagree, and
+/// weights that its gradients do not make.
 /// @throws UserError as Trainer, about data and sizes; where there is nothing to compare:
 /// (data_corrupt) when it diverges, (config) when all its steps overflow f16
-ReferenceCourse train_reference(const RunOnMesh& reference, std::int64_t steps,
-                                const Tolerances& tolerances, const BeforeStep& before_step = {});
+MeshComparison train_reference(const RunOnMesh& reference, std::int64_t steps,
+                               const Tolerances& tolerances, const BeforeStep& before_step = {});
 
 /// Trains `other` for `steps` steps, and has the reference repeat each of them: from the weights
 /// and the loss scale that the other begins it with. So no error is carried from one step into the
