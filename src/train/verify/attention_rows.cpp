@@ -193,7 +193,7 @@ struct QueryFacts {
   double dout_norm;
 };
 
-QueryFacts facts_of(const HostAttentionGradient& made, Row query) {
+QueryFacts facts_of(const HostAttention& made, Row query) {
   const AttentionShape& shape = made.shape;
   const Vector dout = at(shape, made.dout, query);
   QueryFacts facts{.lse = made.lse_BNT[lse_index(shape, query)],
@@ -221,7 +221,7 @@ struct Pair {
   double ds_of_delta;
 };
 
-Pair pair_of(const HostAttentionGradient& made, const QueryFacts& facts, Row query, Row key) {
+Pair pair_of(const HostAttention& made, const QueryFacts& facts, Row query, Row key) {
   const AttentionShape& shape = made.shape;
   const Vector k = at(shape, made.k, key);
   const Vector v = at(shape, made.v, key);
@@ -257,7 +257,7 @@ void compare(Departure& worst, const AttentionShape& shape, const HostHeads& tar
   }
 }
 
-Departure check_queries(const HostAttentionGradient& made, PhiloxKey key) {
+Departure check_queries(const HostAttention& made, PhiloxKey key) {
   const AttentionShape& shape = made.shape;
   Departure worst;
   for_each_row(shape, shape.heads, shape.query_tokens, key, [&](Row query) {
@@ -278,7 +278,7 @@ Departure check_queries(const HostAttentionGradient& made, PhiloxKey key) {
   return worst;
 }
 
-Departure check_keys(const HostAttentionGradient& made, PhiloxKey random) {
+Departure check_keys(const HostAttention& made, PhiloxKey random) {
   const AttentionShape& shape = made.shape;
   const std::int64_t group = shape.heads / shape.kv_heads;
   const double relative = made.softmax_roundoff +
@@ -347,7 +347,7 @@ Departure check_attention(const HostAttention& made, PhiloxKey key) {
   return worst;
 }
 
-Departure check_attention_gradient(const HostAttentionGradient& made, PhiloxKey key) {
+Departure check_attention_gradient(const HostAttention& made, PhiloxKey key) {
   if (!are_finite({&made.q, &made.k, &made.v, &made.dout, &made.out, &made.dq_before,
                    &made.dk_before, &made.dv_before})) {
     return {};

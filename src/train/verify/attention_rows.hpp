@@ -26,26 +26,21 @@ struct HostHeads {
   bool empty() const noexcept { return values.empty(); }
 };
 
+/// What one call of attention, or of its gradients, was made of and what it made.
 struct HostAttention {
   kernels::AttentionShape shape;
-  HostHeads q, k, v, out;
+  HostHeads q, k, v;
+  HostHeads dout = {};  ///< of gradients alone, as the others in d
+  HostHeads out;        ///< of gradients empty: delta is there
   std::vector<float> lse_BNT;
+  std::vector<float> delta_BNT = {};  ///< empty: it is made of out and dout
+  HostHeads dq = {}, dk = {}, dv = {};
+  HostHeads dq_before = {}, dk_before = {}, dv_before = {};  ///< was added to; empty: nothing was
   /// What was merged with; empty: nothing was.
-  HostHeads out_before;
-  std::vector<float> lse_before_BNT;
+  HostHeads out_before = {};
+  std::vector<float> lse_before_BNT = {};
   /// What the softmax and each part's result are rounded to before they are multiplied or merged:
   /// 2^-8 or 2^-11 where a library does so, else 0.
-  double softmax_roundoff = 0;
-};
-
-struct HostAttentionGradient {
-  kernels::AttentionShape shape;
-  HostHeads q, k, v, dout;
-  HostHeads out;  ///< empty: delta is there
-  std::vector<float> lse_BNT;
-  std::vector<float> delta_BNT;  ///< empty: it is made of out and dout
-  HostHeads dq, dk, dv;
-  HostHeads dq_before, dk_before, dv_before;  ///< what was added to; empty: nothing was
   double softmax_roundoff = 0;
 };
 
@@ -67,6 +62,6 @@ Departure check_attention(const HostAttention& made, PhiloxKey key);
 ///     + e sqrt(H) scale |dout| (sqrt(sum_j (p_j |v_j| k_jh)^2) + |out| |sum_j p_j k_jh|)
 ///     + e |what there was before|,
 /// and that of dk and dv likewise, over the queries.
-Departure check_attention_gradient(const HostAttentionGradient& made, PhiloxKey key);
+Departure check_attention_gradient(const HostAttention& made, PhiloxKey key);
 
 }  // namespace fourfold::train

@@ -186,46 +186,44 @@ void MatmulCheck::before(const model::AttentionMatmul& product, device::StreamRe
   }
 }
 
-void MatmulCheck::after(const model::AttentionMatmul& product, device::StreamRef stream) {
-  const AttentionShape& shape = product.shape;
-  attention_.shape = shape;
-  attention_.q = queries_on_host(shape, product.q, stream);
-  attention_.k = keys_on_host(shape, product.k, stream);
-  attention_.v = keys_on_host(shape, product.v, stream);
-  attention_.out = queries_on_host(shape, product.out, stream);
-  attention_.lse_BNT = per_query_on_host(shape, product.lse_BNT, stream);
+void MatmulCheck::before(const model::AttentionGradient& product, device::StreamRef stream) {
+  attention_ = {};
+  if (product.write_dq == Write::accumulate) {
+    attention_.dq_before = queries_on_host(product.shape, product.dq, stream);
+  }
+  if (product.write_dkv == Write::accumulate) {
+    attention_.dk_before = keys_on_host(product.shape, product.dk, stream);
+    attention_.dv_before = keys_on_host(product.shape, product.dv, stream);
+  }
+}
+
+template <class Product>
+void MatmulCheck::read_attention(const Product& product, device::StreamRef stream) {
+  attention_.shape = product.shape;
+  attention_.q = queries_on_host(product.shape, product.q, stream);
+  attention_.k = keys_on_host(product.shape, product.k, stream);
+  attention_.v = keys_on_host(product.shape, product.v, stream);
+  attention_.out = queries_on_host(product.shape, product.out, stream);
+  attention_.lse_BNT = per_query_on_host(product.shape, product.lse_BNT, stream);
   attention_.softmax_roundoff = softmax_roundoff(product.q.dtype);
+}
+
+void MatmulCheck::after(const model::AttentionMatmul& product, device::StreamRef stream) {
+  read_attention(product, stream);
   note(fmt::format("the attention of layer {} (forward)", layer_),
        check_attention(attention_, next_key()));
 }
 
-void MatmulCheck::before(const model::AttentionGradient& product, device::StreamRef stream) {
-  gradient_ = {};
-  if (product.write_dq == Write::accumulate) {
-    gradient_.dq_before = queries_on_host(product.shape, product.dq, stream);
-  }
-  if (product.write_dkv == Write::accumulate) {
-    gradient_.dk_before = keys_on_host(product.shape, product.dk, stream);
-    gradient_.dv_before = keys_on_host(product.shape, product.dv, stream);
-  }
-}
-
 void MatmulCheck::after(const model::AttentionGradient& product, device::StreamRef stream) {
   const AttentionShape& shape = product.shape;
-  gradient_.shape = shape;
-  gradient_.q = queries_on_host(shape, product.q, stream);
-  gradient_.k = keys_on_host(shape, product.k, stream);
-  gradient_.v = keys_on_host(shape, product.v, stream);
-  gradient_.out = queries_on_host(shape, product.out, stream);
-  gradient_.dout = queries_on_host(shape, product.dout, stream);
-  gradient_.lse_BNT = per_query_on_host(shape, product.lse_BNT, stream);
-  gradient_.delta_BNT = per_query_on_host(shape, product.delta_BNT, stream);
-  gradient_.dq = queries_on_host(shape, product.dq, stream);
-  gradient_.dk = keys_on_host(shape, product.dk, stream);
-  gradient_.dv = keys_on_host(shape, product.dv, stream);
-  gradient_.softmax_roundoff = softmax_roundoff(product.q.dtype);
+  read_attention(product, stream);
+  attention_.dout = queries_on_host(shape, product.dout, stream);
+  attention_.delta_BNT = per_query_on_host(shape, product.delta_BNT, stream);
+  attention_.dq = queries_on_host(shape, product.dq, stream);
+  attention_.dk = keys_on_host(shape, product.dk, stream);
+  attention_.dv = keys_on_host(shape, product.dv, stream);
   note(fmt::format("the attention of layer {} (gradients)", layer_),
-       check_attention_gradient(gradient_, next_key()));
+       check_attention_gradient(attention_, next_key()));
 }
 
 }  // namespace fourfold::train

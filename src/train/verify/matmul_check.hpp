@@ -47,6 +47,9 @@ class MatmulCheck final : public model::MatmulObserver {
 
  private:
   Departure check_linear(const model::LinearMatmul& product, device::StreamRef stream) const;
+  /// What attention and its gradients both have.
+  template <class Product>
+  void read_attention(const Product& product, device::StreamRef stream);
   PhiloxKey next_key() const;
   void note(const std::string& product, const Departure& departure);
 
@@ -60,7 +63,6 @@ class MatmulCheck final : public model::MatmulObserver {
   std::vector<float> result_before_;
   std::vector<float> sums_before_;
   HostAttention attention_;
-  HostAttentionGradient gradient_;
 };
 
 }  // namespace fourfold::train

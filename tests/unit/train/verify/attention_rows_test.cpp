@@ -141,26 +141,26 @@ TEST_CASE("rows of attention pass as the kernels make them, and not otherwise",
   }
   CHECK(check_attention(other, key).error > tolerance);
 
-  const train::HostAttentionGradient gradient{.shape = shape,
-                                              .q = q.host(),
-                                              .k = k.host(),
-                                              .v = v.host(),
-                                              .dout = dout.host(),
-                                              .out = out.host(),
-                                              .lse_BNT = lse_BNT,
-                                              .delta_BNT = {},
-                                              .dq = dq.host(),
-                                              .dk = dk.host(),
-                                              .dv = dv.host(),
-                                              .dq_before = {},
-                                              .dk_before = {},
-                                              .dv_before = {},
-                                              .softmax_roundoff = softmax};
+  const train::HostAttention gradient{.shape = shape,
+                                      .q = q.host(),
+                                      .k = k.host(),
+                                      .v = v.host(),
+                                      .dout = dout.host(),
+                                      .out = out.host(),
+                                      .lse_BNT = lse_BNT,
+                                      .delta_BNT = {},
+                                      .dq = dq.host(),
+                                      .dk = dk.host(),
+                                      .dv = dv.host(),
+                                      .dq_before = {},
+                                      .dk_before = {},
+                                      .dv_before = {},
+                                      .softmax_roundoff = softmax};
   CHECK(check_attention_gradient(gradient, key).error < tolerance);
   if (!is_usual) {
     return;
   }
-  train::HostAttentionGradient wrong = gradient;
+  train::HostAttention wrong = gradient;
   double_feature(wrong.dq, 13);
   CHECK(check_attention_gradient(wrong, key).place.starts_with("query gradient 1 of head 2, "));
   wrong = gradient;
