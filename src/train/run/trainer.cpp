@@ -179,13 +179,19 @@ RunResult Trainer::run() {
   RunResult result;
   Asked asked = ask();  // what came during set-up
   while (progress_.step < config_.train.steps && asked.stop == StopReason::none) {
-    const MadeStep step = one_step();
-    last_steps_.add(step.step_s);
+    telemetry::StepRecord record;
+    const StepOutcome outcome = one_step(record);
+    last_steps_.add(record.step_s);
     memory_watch_.look();
-    const bool looked = device_watch_.look_now_and_then(steady_time_s());
-    check_finite(step.outcome);
-    result.loss = step.outcome.loss;
-    record(step, looked);
+    if (device_watch_.look_now_and_then(steady_time_s())) {
+      record.device_used_bytes = device_watch_.used_bytes();
+      record.device_total_bytes = device_watch_.total_bytes();
+    }
+    check_finite(outcome);
+    result.loss = outcome.loss;
+    if (metrics_ != nullptr) {
+      metrics_->step(record);
+    }
     if (tracer_) {
       const device::Range range("trace");
       tracer_->finish_step(progress_.step);
@@ -316,44 +322,27 @@ StepBatches Trainer::load(double& data_s) {
   return batches;
 }
 
-Trainer::MadeStep Trainer::one_step() {
+StepOutcome Trainer::one_step(telemetry::StepRecord& record) {
   const Stopwatch watch;
   const device::Range range([&] { return fmt::format("step {}", progress_.step + 1); });
   tell_activity(fmt::format("step {}", progress_.step + 1));
-  MadeStep made;
-  const StepBatches batches = load(made.data_s);
-  made.targets = batches.targets;
-  const double lr = learning_rate(config_.optim.schedule, progress_.step);
-  runner_.run(progress_.step, batches, lr, stream_);
+  const StepBatches batches = load(record.data_s);
+  record.lr = learning_rate(config_.optim.schedule, progress_.step);
+  runner_.run(progress_.step, batches, record.lr, stream_);
   ++progress_.step;
   progress_.consumed_samples += config_.train.global_batch;
   progress_.consumed_tokens += batches.targets;
-  made.outcome = runner_.outcome(stream_);
+  const StepOutcome outcome = runner_.outcome(stream_);
   runner_.record_into(nullptr);  // evaluations and saves are of no step
-  made.step_s = watch.seconds();
-  return made;
-}
-
-void Trainer::record(const MadeStep& step, bool looked_at_device) {
-  if (metrics_ == nullptr) {
-    return;
-  }
-  telemetry::StepRecord record{
-      .step = progress_.step,
-      .loss = step.outcome.loss,
-      .grad_norm = step.outcome.grad_norm,
-      .lr = learning_rate(config_.optim.schedule, progress_.step - 1),
-      .tokens = progress_.consumed_tokens,
-      .step_s = step.step_s,
-      .tokens_per_s = static_cast<double>(step.targets) / step.step_s,
-      .data_s = step.data_s,
-      .loss_scale = runner_.loss_scale().in_use() ? step.outcome.loss_scale : 0,
-      .skipped_steps = runner_.loss_scale().state().skipped_steps};
-  if (looked_at_device) {
-    record.device_used_bytes = device_watch_.used_bytes();
-    record.device_total_bytes = device_watch_.total_bytes();
-  }
-  metrics_->step(record);
+  record.step_s = watch.seconds();
+  record.step = progress_.step;
+  record.loss = outcome.loss;
+  record.grad_norm = outcome.grad_norm;
+  record.tokens = progress_.consumed_tokens;
+  record.tokens_per_s = static_cast<double>(batches.targets) / record.step_s;
+  record.loss_scale = runner_.loss_scale().in_use() ? outcome.loss_scale : 0;
+  record.skipped_steps = runner_.loss_scale().state().skipped_steps;
+  return outcome;
 }
 
 void Trainer::check_finite(const StepOutcome& outcome) {

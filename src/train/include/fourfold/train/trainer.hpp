@@ -107,18 +107,10 @@ class Trainer {
   void resume_or_initialise(const TrainerOptions& options);
   /// Tokens that the model cannot take are a reason not to start.
   void read_first_batches(const Progress& progress);
-  /// A step that was made, and what it took.
-  struct MadeStep {
-    StepOutcome outcome;
-    std::int64_t targets = 0;
-    double step_s = 0;  ///< wall time
-    double data_s = 0;  ///< the part of it spent loading the batch
-  };
-  MadeStep one_step();
+  /// @param record  of the step, filled in but for what the device has in use
+  StepOutcome one_step(telemetry::StepRecord& record);
   /// The batches of the step that is to be made next. Adds to data_s.
   StepBatches load(double& data_s);
-  /// @param looked_at_device  after this step
-  void record(const MadeStep& step, bool looked_at_device);
   /// Says what memory was planned and what was taken. Collective.
   void report_memory();
   void check_finite(const StepOutcome& outcome);
