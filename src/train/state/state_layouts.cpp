@@ -57,21 +57,24 @@ class Holders {
       }
       const std::array axes{by_stage,
                             io::RankSet::Axis{plane / shard_ranks_, shard_ranks_ * mesh_.tp}};
-      for (const auto& [box, place] : shares_.at({stages.front(), tp, spec.name})) {
-        boxes.push_back({box, io::RankSet(first + place * mesh_.tp, axes)});
+      const std::vector<std::vector<Box>>& shares = shares_.at({stages.front(), tp, spec.name});
+      for (int place = 0; place < shard_ranks_; ++place) {
+        for (const Box& box : shares[place]) {
+          boxes.push_back({box, io::RankSet(first + place * mesh_.tp, axes)});
+        }
       }
     }
     return boxes;
   }
 
  private:
-  struct Share {
-    Box box;
-    int place;  ///< in the group
-  };
   int rank_at(int pp, int tp) const {
     return static_cast<int>(comm::rank_of(mesh_, {.pp = pp, .dp = 0, .cp = 0, .tp = tp}));
   }
+  std::vector<std::vector<Box>>& shares_of(int pp, int tp, const std::string& name) {
+    return shares_.try_emplace({pp, tp, name}, shard_ranks_).first->second;
+  }
+
   void add_shares(int pp, int tp, int tiles) {
     const auto table = model::parameter_table(config_, stages_.chunks_of(pp));
     const std::vector<Box> boxes = parallel::tensor_boxes(table, mesh_.tp, tp);
@@ -79,12 +82,12 @@ class Holders {
                                        shard_ranks_);
     for (std::size_t i = 0; i < table.size(); ++i) {
       if (boxes[i].empty()) {
-        shares_[{pp, tp, table[i].name}].push_back({boxes[i], 0});
+        shares_of(pp, tp, table[i].name).front().push_back(boxes[i]);
       }
     }
     for (int place = 0; place < shard_ranks_; ++place) {
       for (const parallel::ShardPiece& piece : layout.pieces(place)) {
-        shares_[{pp, tp, table[piece.parameter].name}].push_back({piece.box, place});
+        shares_of(pp, tp, table[piece.parameter].name)[place].push_back(piece.box);
       }
     }
   }
@@ -93,7 +96,8 @@ class Holders {
   const schedule::StageLayout& stages_;
   comm::MeshShape mesh_;
   int shard_ranks_;
-  std::map<std::tuple<int, int, std::string>, std::vector<Share>> shares_;  ///< by pp, tp, name
+  /// By pp, tp and name, and place in the group.
+  std::map<std::tuple<int, int, std::string>, std::vector<std::vector<Box>>> shares_;
 };
 
 io::TensorLayout layout_of(const model::ParameterSpec& spec, const io::TensorState& state,

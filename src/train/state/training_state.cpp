@@ -38,8 +38,7 @@ TrainingState::TrainingState(const ResolvedRun& run, const parallel::ParameterSh
     : layouts_(state_layouts(run, saved_tensors(run))) {
   for (const parallel::ParameterShard::Piece& piece : share.pieces()) {
     const model::ParameterSpec& spec = piece.parameter->spec;
-    const Saves saves =
-        run.zero.shard_ranks == 1 || holds_first(spec, mesh) ? Saves::yes : Saves::no;
+    const bool saves = run.zero.shard_ranks == 1 || holds_first(spec, mesh);
     hold(spec, piece.box, io::TensorState::master, piece.master, saves);
     for (const Moment& state : optimizer.states_of(piece)) {
       hold(spec, piece.box, io::TensorState(state.name), state.flat, saves);
@@ -59,8 +58,7 @@ TrainingState::TrainingState(const ResolvedRun& run, const parallel::ParameterSh
 void TrainingState::hold_errors(const ErrorPieces& errors, const comm::Mesh& mesh) {
   for (const parallel::ErrorFeedback::Piece& piece : errors) {
     const model::ParameterSpec& spec = piece.parameter->spec;
-    hold(spec, piece.box, error_feedback, piece.error,
-         holds_first(spec, mesh) ? Saves::yes : Saves::no, true);
+    hold(spec, piece.box, error_feedback, piece.error, holds_first(spec, mesh), true);
   }
 }
 
@@ -71,16 +69,16 @@ TrainingState::TrainingState(const model::Parameters& parameters, int ranks) {
                         DType::f32,
                         parameter.spec.shape,
                         std::move(boxes)});
-    hold(parameter.spec, parameter.box, io::TensorState::master, parameter.master, Saves::yes);
+    hold(parameter.spec, parameter.box, io::TensorState::master, parameter.master, true);
   }
   make_images();
 }
 
 void TrainingState::hold(const model::ParameterSpec& spec, const Box& box, io::TensorState state,
-                         TensorView view, Saves saves, bool or_zeros) {
+                         TensorView view, bool saves, bool or_zeros) {
   FOURFOLD_EXPECT(view.dtype() == DType::f32);
   const io::TensorId id{spec.name, state};
-  if (saves == Saves::yes) {
+  if (saves) {
     pieces_.push_back({id, box, view});
   }
   wanted_.push_back({id, spec.shape, box, view, or_zeros});
@@ -88,20 +86,21 @@ void TrainingState::hold(const model::ParameterSpec& spec, const Box& box, io::T
 
 void TrainingState::make_images() {
   std::size_t bytes = 0;
-  for (std::size_t i = 0; i < wanted_.size(); ++i) {
-    const TensorView& view = wanted_[i].data;
-    if (view.bytes() > 0 && device::is_only_for_device(view.data())) {
-      imaged_.push_back({i, view});
-      bytes += view.bytes();
-    }
+  for (const io::WantedBox& wanted : wanted_) {
+    const TensorView& view = wanted.data;
+    const bool is_imaged = view.bytes() > 0 && device::is_only_for_device(view.data());
+    imaged_.push_back(is_imaged ? view : TensorView());
+    bytes += is_imaged ? view.bytes() : 0;
   }
   image_ = device::Buffer(bytes, device::MemoryKind::pinned);
   std::map<const void*, void*> image_of;
   auto* next = static_cast<std::byte*>(image_.data());
-  for (const Imaged& imaged : imaged_) {
-    image_of[imaged.on_device.data()] = next;
-    wanted_[imaged.wanted].data = {next, DType::f32, imaged.on_device.shape()};
-    next += imaged.on_device.bytes();
+  for (std::size_t i = 0; i < wanted_.size(); ++i) {
+    if (const TensorView& on_device = imaged_[i]) {
+      image_of[on_device.data()] = next;
+      wanted_[i].data = {next, DType::f32, on_device.shape()};
+      next += on_device.bytes();
+    }
   }
   for (io::Piece& piece : pieces_) {
     if (const auto found = image_of.find(piece.data.data()); found != image_of.end()) {
@@ -112,9 +111,9 @@ void TrainingState::make_images() {
 
 bool TrainingState::is_imaged() const noexcept {
   return device::has_own_memory &&
-         std::ssize(imaged_) == std::ranges::count_if(wanted_, [](const io::WantedBox& wanted) {
-           return wanted.data.bytes() > 0;
-         });
+         std::ranges::count_if(imaged_, &TensorView::operator bool) ==
+             std::ranges::count_if(
+                 wanted_, [](const io::WantedBox& wanted) { return wanted.data.bytes() > 0; });
 }
 
 void TrainingState::fetch(device::StreamRef stream) {
@@ -131,17 +130,19 @@ device::StreamRef TrainingState::fetch_after(device::StreamRef stream) {
   const device::Range range("fetch the state from the device");
   produced_.record(stream);
   produced_.wait(fetching_);
-  for (const Imaged& imaged : imaged_) {
-    device::copy(wanted_[imaged.wanted].data.data(), imaged.on_device.data(),
-                 imaged.on_device.bytes(), fetching_);
+  for (std::size_t i = 0; i < imaged_.size(); ++i) {
+    if (const TensorView& on_device = imaged_[i]) {
+      device::copy(wanted_[i].data.data(), on_device.data(), on_device.bytes(), fetching_);
+    }
   }
   return fetching_;
 }
 
 void TrainingState::put(device::StreamRef stream) {
-  for (const Imaged& imaged : imaged_) {
-    device::copy(imaged.on_device.data(), wanted_[imaged.wanted].data.data(),
-                 imaged.on_device.bytes(), stream);
+  for (std::size_t i = 0; i < imaged_.size(); ++i) {
+    if (const TensorView& on_device = imaged_[i]) {
+      device::copy(on_device.data(), wanted_[i].data.data(), on_device.bytes(), stream);
+    }
   }
   stream.synchronize();
 }

@@ -77,9 +77,9 @@ class TrainingState {
 
  private:
   void hold_errors(const ErrorPieces& errors, const comm::Mesh& mesh);
-  enum class Saves : std::uint8_t { no, yes };
+  /// @param saves  this rank, else another
   void hold(const model::ParameterSpec& spec, const Box& box, io::TensorState state,
-            TensorView view, Saves saves, bool or_zeros = false);
+            TensorView view, bool saves, bool or_zeros = false);
   /// @return the stream that fetches
   device::StreamRef fetch_after(device::StreamRef stream);
   /// Takes the memory of images, and shows them instead of what they are of.
@@ -88,12 +88,9 @@ class TrainingState {
   std::vector<io::TensorLayout> layouts_;
   std::vector<io::Piece> pieces_;
   std::vector<io::WantedBox> wanted_;
-  /// Of wanted_, where it is the device's: the memory that its view is an image of.
-  struct Imaged {
-    std::size_t wanted = 0;
-    TensorView on_device;
-  };
-  std::vector<Imaged> imaged_;
+  /// By place in wanted_: the memory of the device that its view is an image of; absent: it is
+  /// none.
+  std::vector<TensorView> imaged_;
   device::Buffer image_;
   device::Stream fetching_;
   device::Event produced_;
