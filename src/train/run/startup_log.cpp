@@ -63,13 +63,6 @@ void log_run_summary_traffic(const StepRunner& runner, comm::Mesh& mesh) {
   }
 }
 
-void log_run_summary_graphs(const ResolvedRun& run) {
-  const GraphUse use = graph_use(run, device::has_own_memory);
-  if (!use.why_not.empty()) {
-    log::info(format_message("train.cuda_graphs = true has no effect: {}", use.why_not));
-  }
-}
-
 /// Sent by this rank per step, on average; 0 where it is not known.
 std::int64_t data_plane_bytes(const StepRunner& runner) {
   const OuterOptimizer& outer = runner.outer_optimizer();
@@ -94,7 +87,10 @@ void log_run_summary(const StepRunner& runner, comm::Mesh& mesh, const data::Tok
       !text.empty()) {
     log::info(text);
   }
-  log_run_summary_graphs(runner.resolved());
+  if (const auto why_not = why_no_graphs(runner.resolved(), device::has_own_memory);
+      !why_not.empty()) {
+    log::info(format_message("train.cuda_graphs = true has no effect: {}", why_not));
+  }
 }
 
 telemetry::RunStart run_start(const StepRunner& runner, const comm::Mesh& mesh,

@@ -69,7 +69,7 @@ StepRunner::StepRunner(const ResolvedRun& run, comm::Mesh& mesh, device::Arena& 
       hooks_({run.config.model, run.layout, parameters_, share_, shards_}, mesh, run.tensor,
              run.context, run.zero, run.compression, arena),
       pipeline_(run.config.model, run.layout, mesh.axis(comm::Axis::pp), parameters_, hooks_, arena,
-                stage_options(run), &tier_.host(), graph_use(run, device::has_own_memory).graphs),
+                stage_options(run), &tier_.host(), graphs_of(run, device::has_own_memory)),
       matrices_(whole_matrices(run, parameters_, shards_, hooks_.shard_group(),
                                mesh.axis(comm::Axis::tp), arena)),
       optimizer_({.rules = run.rules,
@@ -280,20 +280,22 @@ std::string_view obstacle(const ResolvedRun& run, bool has_devices) {
 
 }  // namespace
 
-GraphUse graph_use(const ResolvedRun& run, bool has_devices) {
+parallel::GraphsOf graphs_of(const ResolvedRun& run, bool has_devices) {
   using runfile::CudaGraphs;
   const CudaGraphs wanted = run.config.train.cuda_graphs;
   const std::int64_t tokens = run.config.train.micro_batch * run.config.model.context / run.mesh.cp;
   if (wanted == CudaGraphs::never ||
-      (wanted == CudaGraphs::automatic && tokens > most_tokens_for_graphs)) {
-    return {};
+      (wanted == CudaGraphs::automatic && tokens > most_tokens_for_graphs) ||
+      !obstacle(run, has_devices).empty()) {
+    return parallel::GraphsOf::none;
   }
-  const std::string_view why_not = obstacle(run, has_devices);
-  if (!why_not.empty()) {
-    return {.why_not = wanted == CudaGraphs::always ? why_not : std::string_view()};
-  }
-  return {.graphs = run.zero.shard_ranks > 1 ? parallel::GraphsOf::partial_but_first
-                                             : parallel::GraphsOf::partial};
+  return run.zero.shard_ranks > 1 ? parallel::GraphsOf::partial_but_first
+                                  : parallel::GraphsOf::partial;
+}
+
+std::string_view why_no_graphs(const ResolvedRun& run, bool has_devices) {
+  return run.config.train.cuda_graphs == runfile::CudaGraphs::always ? obstacle(run, has_devices)
+                                                                     : std::string_view();
 }
 
 }  // namespace fourfold::train

@@ -199,18 +199,17 @@ TEST_CASE("train.cuda_graphs is used where no rank talks within a micro-batch", 
   };
   for (const Case& each : cases) {
     CAPTURE(each.mesh.str(), each.options);
-    const auto use = [&](const std::string& wanted, bool has_devices) {
+    const auto on_mesh = [&](const std::string& wanted) {
       const Options options = joined(each.options, {"train.cuda_graphs=" + wanted});
-      return train::graph_use(train::resolve_run(tiny.config(1, "none", options), each.mesh, ""),
-                              has_devices);
+      return train::resolve_run(tiny.config(1, "none", options), each.mesh, "");
     };
-    CHECK(use("auto", true).graphs == each.graphs);
-    CHECK(use("auto", true).why_not.empty());
-    CHECK(use("true", true).why_not.find(each.why_not) != std::string_view::npos);
-    CHECK((use("true", true).graphs == GraphsOf::none) != each.why_not.empty());
-    CHECK(use("false", true).graphs == GraphsOf::none);
-    CHECK(use("true", false).graphs == GraphsOf::none);
-    CHECK(use("true", false).why_not == "this build computes on CPUs");
-    CHECK(use("auto", false).why_not.empty());
+    CHECK(graphs_of(on_mesh("auto"), true) == each.graphs);
+    CHECK(why_no_graphs(on_mesh("auto"), true).empty());
+    CHECK(why_no_graphs(on_mesh("true"), true).find(each.why_not) != std::string_view::npos);
+    CHECK((graphs_of(on_mesh("true"), true) == GraphsOf::none) != each.why_not.empty());
+    CHECK(graphs_of(on_mesh("false"), true) == GraphsOf::none);
+    CHECK(graphs_of(on_mesh("true"), false) == GraphsOf::none);
+    CHECK(why_no_graphs(on_mesh("true"), false) == "this build computes on CPUs");
+    CHECK(why_no_graphs(on_mesh("auto"), false).empty());
   }
 }

@@ -101,7 +101,7 @@ class StepRunner {
   /// pass), clipping, the optimizer. Collective over the mesh; does not wait for the device.
   void run(std::int64_t step, const StepBatches& batches, double lr, device::StreamRef stream);
 
-  /// As model::ParallelHooks has it. @pre train.cuda_graphs = "never", or a mesh where graph_use()
+  /// As model::ParallelHooks has it. @pre train.cuda_graphs = "never", or a mesh where graphs_of()
   /// has none
   void show_products_to(model::MatmulObserver* observer) { hooks_.show_products_to(observer); }
 
@@ -202,14 +202,11 @@ class StepRunner {
 /// launches do not count.
 inline constexpr std::int64_t most_tokens_for_graphs = 4096;
 
-struct GraphUse {
-  parallel::GraphsOf graphs = parallel::GraphsOf::none;
-  /// Why none, where train.cuda_graphs = true asks for them; else empty.
-  std::string_view why_not = {};
-};
-
 /// What train.cuda_graphs comes to. The same on all ranks.
 /// @param has_devices  device::has_own_memory
-GraphUse graph_use(const ResolvedRun& run, bool has_devices);
+parallel::GraphsOf graphs_of(const ResolvedRun& run, bool has_devices);
+
+/// Why that is none, where train.cuda_graphs = true asks for them; else empty.
+std::string_view why_no_graphs(const ResolvedRun& run, bool has_devices);
 
 }  // namespace fourfold::train
