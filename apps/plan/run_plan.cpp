@@ -208,12 +208,13 @@ std::string ranks_text(const std::vector<std::int64_t>& ranks) {
 }
 
 /// "[12288, 4096]: rows 1536-3071, columns 0-4095": dims that are cut.
-std::string box_text(const train::PlannedTensor& tensor) {
-  std::string text = fmt::format("{}", tensor.shape.str());
-  for (std::size_t dim = 0; dim < tensor.shape.rank(); ++dim) {
+std::string box_text(const model::Parameter& tensor) {
+  const Shape& shape = tensor.spec.shape;
+  std::string text = shape.str();
+  for (std::size_t dim = 0; dim < shape.rank(); ++dim) {
     const std::int64_t begin = tensor.box.offset[dim];
     const std::int64_t count = tensor.box.extent[dim];
-    if (count != tensor.shape[dim]) {
+    if (count != shape[dim]) {
       text += count == 0 ? fmt::format("  nothing of dim {}", dim)
                          : fmt::format("  dim {}: {}-{}", dim, begin, begin + count - 1);
     }
@@ -296,8 +297,8 @@ std::string rank_report(const PlannedRun& run, std::int64_t rank) {
     text += fmt::format(" libraries {}", unit.str(plan.library_bytes));
   }
   text += fmt::format(", together {} {}\n  tensors\n", unit.str(total(plan)), unit.name);
-  for (const train::PlannedTensor& tensor : plan.tensors) {
-    text += fmt::format("    {:<40} {}\n", tensor.name, box_text(tensor));
+  for (const model::Parameter& tensor : plan.tensors) {
+    text += fmt::format("    {:<40} {}\n", tensor.spec.name, box_text(tensor));
   }
   return text;
 }

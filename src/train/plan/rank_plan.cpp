@@ -11,6 +11,7 @@
 #include <fourfold/train/training_state.hpp>
 
 #include <algorithm>
+#include <span>
 
 namespace fourfold::train {
 namespace {
@@ -23,14 +24,6 @@ std::vector<std::int64_t> line_of(const comm::MeshShape& mesh, comm::MeshCoordin
     ranks.push_back(comm::rank_of(mesh, place));
   }
   return ranks;
-}
-
-std::vector<PlannedTensor> tensors_of(const model::Parameters& parameters) {
-  std::vector<PlannedTensor> tensors;
-  for (const model::Parameter& parameter : parameters) {
-    tensors.push_back({parameter.spec.name, parameter.spec.shape, parameter.box});
-  }
-  return tensors;
 }
 
 /// As the run's loader and its evaluator will.
@@ -92,11 +85,12 @@ RankPlan plan_rank(const ResolvedRun& run, std::int64_t rank, int compute_capabi
   const StepRunner runner(run, my_mesh, arena);
   take_batches(run, my_mesh, arena);
   const comm::MeshCoordinate place = my_mesh.coordinate();
+  const std::span<const model::Parameter> held = runner.parameters().all();
   RankPlan plan{.coordinate = place,
                 .lines = {},
                 .chunks = run.layout.chunks_of(place.pp),
                 .tokens = parallel::context_chunks(run.config.model.context, mesh.cp, place.cp),
-                .tensors = tensors_of(runner.parameters())};
+                .tensors = {held.begin(), held.end()}};
   std::ranges::transform(comm::all_axes, plan.lines.begin(),
                          [&](comm::Axis axis) { return line_of(mesh, place, axis); });
   for (std::size_t i = 0; i < device::memory_use_count; ++i) {

@@ -251,10 +251,10 @@ TEST_CASE("planned ranks hold every element of the model, each once per replica"
   std::map<std::int64_t, int> tokens;
   for (int rank = 0; rank < 16; ++rank) {
     const RankPlan plan = plan_rank(run, rank);
-    for (const PlannedTensor& tensor : plan.tensors) {
-      whole[tensor.name] = tensor.shape.elements();
-      if (seen.emplace(tensor.name, tensor.box.str()).second) {
-        held[tensor.name] += tensor.box.elements();
+    for (const model::Parameter& tensor : plan.tensors) {
+      whole[tensor.spec.name] = tensor.spec.shape.elements();
+      if (seen.emplace(tensor.spec.name, tensor.box.str()).second) {
+        held[tensor.spec.name] += tensor.box.elements();
       }
     }
     for (const Range& range : plan.tokens) {
@@ -295,7 +295,7 @@ TEST_CASE("a rank of sixteen thousand is planned like any other", "[rank_plan]")
   CHECK(plan.lines[static_cast<std::size_t>(comm::Axis::pp)].at(1) == 9381 - 8 * 1024);
   // A layer of GPT-3's size: 12 h^2 + 13 h numbers, of which 12 h^2 + 7 h are cut in eight.
   std::int64_t elements = 0;
-  for (const PlannedTensor& tensor : plan.tensors) {
+  for (const model::Parameter& tensor : plan.tensors) {
     elements += tensor.box.elements();
   }
   constexpr std::int64_t h = 12288;

@@ -12,6 +12,7 @@
 #include <fourfold/device/arena.hpp>
 #include <fourfold/io/checkpoint_plan.hpp>
 #include <fourfold/model/architecture.hpp>
+#include <fourfold/model/parameters.hpp>
 #include <fourfold/train/resolved_run.hpp>
 
 #include <array>
@@ -22,23 +23,16 @@
 
 namespace fourfold::train {
 
-/// A tensor of the model and the box of it that the rank holds.
-struct PlannedTensor {
-  std::string name;
-  Shape shape;
-  Box box;
-};
-
 struct RankPlan {
   comm::MeshCoordinate coordinate;
   /// Ranks of the world on this rank's line of each axis, in the order of positions.
   std::array<std::vector<std::int64_t>, comm::axis_count> lines;
-  std::vector<model::UnitRange> chunks;  ///< of the model
-  std::array<Range, 2> tokens;           ///< of each sequence: parallel::context_chunks
-  std::vector<PlannedTensor> tensors;    ///< in the order of the model
-  device::MemoryBytes memory_bytes{};    ///< but for the kernels' scratch
-  device::MemoryBytes extent_bytes{};    ///< the same as one block for each use
-  std::size_t library_bytes = 0;         ///< library_bytes()
+  std::vector<model::UnitRange> chunks;   ///< of the model
+  std::array<Range, 2> tokens;            ///< of each sequence: parallel::context_chunks
+  std::vector<model::Parameter> tensors;  ///< in the order of the model, without memory
+  device::MemoryBytes memory_bytes{};     ///< but for the kernels' scratch
+  device::MemoryBytes extent_bytes{};     ///< the same as one block for each use
+  std::size_t library_bytes = 0;          ///< library_bytes()
   std::size_t host_bytes = 0;     ///< offloaded state and activations in host memory, buffers
   std::size_t process_bytes = 0;  ///< process_bytes(), in host memory
   std::size_t image_bytes = 0;    ///< pinned, for the state of a device in saves and loads
