@@ -52,8 +52,11 @@ io::LocalTierOptions local_tier_options(const runfile::CheckpointConfig& config,
 CheckpointWriter::CheckpointWriter(const runfile::CheckpointConfig& config,
                                    io::CheckpointStore& store,
                                    std::span<const io::TensorLayout> layouts,
-                                   const comm::Communicator& world)
-    : when_busy_(config.when_busy), store_(store) {
+                                   comm::Communicator& world, OnCommitted on_committed)
+    : when_busy_(config.when_busy),
+      store_(store),
+      world_(world),
+      on_committed_(std::move(on_committed)) {
   if (config.async) {
     staging_bytes_ =
         config.async_copies * io::BackgroundSaver::staging_bytes(layouts, store.options().plan,
@@ -88,8 +91,7 @@ void CheckpointWriter::wait_until_read() const {
   }
 }
 
-void CheckpointWriter::save(const MakeRequest& request, comm::Communicator& world,
-                            const OnCommitted& on_committed) {
+void CheckpointWriter::save(const MakeRequest& request) {
   const Stopwatch watch;
   const device::Range range("checkpoint");
   if (!savers_.empty() && !has_free_copy()) {
@@ -97,58 +99,57 @@ void CheckpointWriter::save(const MakeRequest& request, comm::Communicator& worl
         format_message("the next checkpoint waits for that of step {}, which is still being "
                        "written",
                        under_way_.front().step.step));
-    finish_oldest(world, on_committed);
+    finish_oldest();
   }
   wait_until_read();
   const io::SaveRequest wanted = request(!savers_.empty());
   telemetry::CheckpointRecord step{.step = wanted.step, .path = {}};
   if (savers_.empty()) {
     const device::Range writing("write checkpoint");
-    const io::SaveReport report = store_.save(wanted, world);
+    const io::SaveReport report = store_.save(wanted, world_);
     step.save_s = watch.seconds();
-    tell(std::move(step), report, on_committed);
+    tell(std::move(step), report);
     return;
   }
   io::BackgroundSaver& saver = free_saver();
   {
     const device::Range staging("stage checkpoint");
-    saver.begin(wanted, world);
+    saver.begin(wanted, world_);
   }
   step.save_s = watch.seconds();
   under_way_.push_back({&saver, std::move(step)});
 }
 
-void CheckpointWriter::poll(comm::Communicator& world, const OnCommitted& on_committed) {
+void CheckpointWriter::poll() {
   if (under_way_.empty()) {
     return;
   }
-  if (const auto report = under_way_.front().saver->poll(world)) {
+  if (const auto report = under_way_.front().saver->poll(world_)) {
     UnderWay done = std::move(under_way_.front());
     under_way_.pop_front();
-    tell(std::move(done.step), *report, on_committed);
+    tell(std::move(done.step), *report);
   }
 }
 
-void CheckpointWriter::finish_oldest(comm::Communicator& world, const OnCommitted& on_committed) {
+void CheckpointWriter::finish_oldest() {
   UnderWay oldest = std::move(under_way_.front());
   under_way_.pop_front();
-  if (const auto report = oldest.saver->finish(world)) {
-    tell(std::move(oldest.step), *report, on_committed);
+  if (const auto report = oldest.saver->finish(world_)) {
+    tell(std::move(oldest.step), *report);
   }
 }
 
-void CheckpointWriter::finish(comm::Communicator& world, const OnCommitted& on_committed) {
+void CheckpointWriter::finish() {
   while (!under_way_.empty()) {
-    finish_oldest(world, on_committed);
+    finish_oldest();
   }
 }
 
-void CheckpointWriter::tell(telemetry::CheckpointRecord step, const io::SaveReport& report,
-                            const OnCommitted& on_committed) {
+void CheckpointWriter::tell(telemetry::CheckpointRecord step, const io::SaveReport& report) const {
   step.path = report.path.string();
   step.bytes = report.payload_bytes;
   step.committed_s = report.seconds;
-  on_committed(step);
+  on_committed_(step);
 }
 
 }  // namespace fourfold::train

@@ -43,7 +43,8 @@ RunSaves::RunSaves(const runfile::RunConfig& config, std::span<const io::TensorL
       metrics_(options.metrics),
       layouts_(layouts),
       store_(make_store(config.checkpoint, world, options)),
-      writer_(config.checkpoint, store_, layouts, world),
+      writer_(config.checkpoint, store_, layouts, world,
+              [this](const telemetry::CheckpointRecord& committed) { note(committed); }),
       rehearses_(options.rehearses) {
   if (!options.rehearses) {
     claim_directory();
@@ -124,7 +125,7 @@ bool RunSaves::is_due_at(std::int64_t step) const {
 }
 
 bool RunSaves::after_step(std::int64_t step, const Request& request) {
-  writer_.poll(*world_, on_committed());
+  writer_.poll();
   if (is_checkpoint_due_at(step) && (step == config_->train.steps || !writer_.leaves_out(step))) {
     save(step, request);
     return true;
@@ -145,7 +146,7 @@ bool RunSaves::save_once(std::int64_t step, const Request& request) {
 }
 
 void RunSaves::save(std::int64_t step, const Request& request) {
-  writer_.save(request, *world_, on_committed());
+  writer_.save(request);
   last_step_ = step;
 }
 
@@ -172,7 +173,7 @@ void RunSaves::note(telemetry::CheckpointRecord committed) {
 }
 
 void RunSaves::finish() {
-  writer_.finish(*world_, on_committed());
+  writer_.finish();
 }
 
 void RunSaves::end() {

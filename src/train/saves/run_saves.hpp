@@ -90,9 +90,6 @@ class RunSaves {
   void save(std::int64_t step, const Request& request);
   void save_fast(std::int64_t step, const Request& request);
   void note(telemetry::CheckpointRecord committed);
-  CheckpointWriter::OnCommitted on_committed() {
-    return [this](const telemetry::CheckpointRecord& committed) { note(committed); };
-  }
 
   const runfile::RunConfig* config_;
   comm::Communicator* world_;

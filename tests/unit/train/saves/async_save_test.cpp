@@ -142,18 +142,18 @@ TEST_CASE("with two copies a second checkpoint waits for nobody, and a third for
   const auto expect = [&](bool holds) { broken += holds ? 0 : 1; };
   comm::run_ranks(ranks, [&](comm::Communicator& world) {
     io::CheckpointStore store(scratch.path());
-    train::CheckpointWriter writer(config, store, layouts, world);
-    std::vector<float> values(2000);
     std::vector<std::int64_t> committed;
+    train::CheckpointWriter writer(
+        config, store, layouts, world,
+        [&](const telemetry::CheckpointRecord& done) { committed.push_back(done.step); });
+    std::vector<float> values(2000);
     const auto save = [&](std::int64_t step) {
       std::ranges::fill(values, static_cast<float>(step));
       const io::Piece piece{
           layouts[0].id, Box::whole({40, 50}), {values.data(), DType::f32, {40, 50}}};
-      writer.save(
-          [&](bool /*may_arrive*/) -> io::SaveRequest {
-            return {step, {1, ranks, 1, 1}, {}, layouts, {&piece, 1}};
-          },
-          world, [&](const telemetry::CheckpointRecord& done) { committed.push_back(done.step); });
+      writer.save([&](bool /*may_arrive*/) -> io::SaveRequest {
+        return {step, {1, ranks, 1, 1}, {}, layouts, {&piece, 1}};
+      });
     };
     save(1);
     expect(!writer.leaves_out(2));
@@ -164,8 +164,7 @@ TEST_CASE("with two copies a second checkpoint waits for nobody, and a third for
     save(3);  // as the last one of a run is
     expect(committed == std::vector<std::int64_t>{1});
     expect(writer.saves_under_way() == 2);
-    writer.finish(world,
-                  [&](const telemetry::CheckpointRecord& done) { committed.push_back(done.step); });
+    writer.finish();
     expect(committed == std::vector<std::int64_t>{1, 2, 3});
     expect(writer.saves_under_way() == 0);
   });

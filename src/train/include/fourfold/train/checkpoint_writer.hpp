@@ -33,14 +33,18 @@ io::LocalTierOptions local_tier_options(const runfile::CheckpointConfig& config,
 /// @param may_arrive  the pieces may be on their way still (io::SaveRequest::has_arrived)
 using MakeRequest = std::function<io::SaveRequest(bool may_arrive)>;
 
-/// Saves a run's steps, at once or in the background, as [checkpoint] says. Collective in all that
-/// takes a communicator; all ranks call it alike.
+/// Saves a run's steps, at once or in the background, as [checkpoint] says. Collective but for
+/// what is const; all ranks call it alike.
 class CheckpointWriter {
  public:
-  /// @param store    of checkpoint.dir; borrowed
+  /// Told of each step that is on stable storage; longest_s is not filled in.
+  using OnCommitted = std::function<void(const telemetry::CheckpointRecord&)>;
+
+  /// @param store    of checkpoint.dir; borrowed, as is the world
   /// @param layouts  of every save; borrowed
   CheckpointWriter(const runfile::CheckpointConfig& config, io::CheckpointStore& store,
-                   std::span<const io::TensorLayout> layouts, const comm::Communicator& world);
+                   std::span<const io::TensorLayout> layouts, comm::Communicator& world,
+                   OnCommitted on_committed);
 
   /// Of copies, on this rank, in host memory.
   std::size_t staging_bytes() const noexcept { return staging_bytes_; }
@@ -50,17 +54,15 @@ class CheckpointWriter {
   /// Whether the step is to be left out because no copy is free for it; says so.
   bool leaves_out(std::int64_t step) const;
 
-  /// Told of each step that is on stable storage; longest_s is not filled in.
-  using OnCommitted = std::function<void(const telemetry::CheckpointRecord&)>;
   /// Saves, or begins to, once a copy is free and pieces that were on their way have been copied.
   /// `request` is called then, and may make the state ready. @throws as io::CheckpointStore::save
-  void save(const MakeRequest& request, comm::Communicator& world, const OnCommitted& on_committed);
+  void save(const MakeRequest& request);
   /// Blocks until no save under way reads the pieces that it was given.
   void wait_until_read() const;
   /// Call it at each step boundary. @throws as io::CheckpointStore::save, of a save that failed
-  void poll(comm::Communicator& world, const OnCommitted& on_committed);
+  void poll();
   /// Waits for what is under way.
-  void finish(comm::Communicator& world, const OnCommitted& on_committed);
+  void finish();
 
  private:
   struct UnderWay {
@@ -70,12 +72,13 @@ class CheckpointWriter {
 
   bool has_free_copy() const noexcept { return under_way_.size() < savers_.size(); }
   io::BackgroundSaver& free_saver();
-  void finish_oldest(comm::Communicator& world, const OnCommitted& on_committed);
-  static void tell(telemetry::CheckpointRecord step, const io::SaveReport& report,
-                   const OnCommitted& on_committed);
+  void finish_oldest();
+  void tell(telemetry::CheckpointRecord step, const io::SaveReport& report) const;
 
   runfile::BusySave when_busy_;
   io::CheckpointStore& store_;
+  comm::Communicator& world_;
+  OnCommitted on_committed_;
   std::size_t staging_bytes_ = 0;
   std::vector<std::unique_ptr<io::BackgroundSaver>> savers_;  ///< none: training waits
   /// Oldest first. Only that one goes on at a step boundary, so steps appear in order; the threads
