@@ -112,20 +112,13 @@ void compare_files(EffectiveConfig& effective, const Makers& makers) {
   }
 }
 
-std::string origin_text(const EffectiveConfig& effective, const char* key) {
+Origin origin_of(const EffectiveConfig& effective, const char* key) {
   const auto origin = effective.origins.find(key);
-  return origin == effective.origins.end() ? Origin{}.str() : origin->second.str();
+  return origin == effective.origins.end() ? Origin{} : origin->second;
 }
 
 bool is_default(const EffectiveConfig& effective, const char* key) {
-  const auto origin = effective.origins.find(key);
-  return origin == effective.origins.end() ||
-         origin->second.source == Origin::Source::default_value;
-}
-
-bool is_derived(const EffectiveConfig& effective, const char* key) {
-  const auto origin = effective.origins.find(key);
-  return origin != effective.origins.end() && origin->second.source == Origin::Source::derived;
+  return origin_of(effective, key).source == Origin::Source::default_value;
 }
 
 void resolve_vocab(EffectiveConfig& effective, const Makers& makers) {
@@ -139,7 +132,7 @@ void resolve_vocab(EffectiveConfig& effective, const Makers& makers) {
                                     format_message("the {} tokens of {}, up to a multiple of {}",
                                                    largest->vocab, largest->file, vocab_multiple)};
   }
-  const std::string place = origin_text(effective, vocab_key);
+  const std::string place = origin_of(effective, vocab_key).str();
   if (vocab < largest->vocab) {
     throw UserError(
         ExitCode::config,
@@ -147,7 +140,7 @@ void resolve_vocab(EffectiveConfig& effective, const Makers& makers) {
             format_message("model.vocab = {} ({}) is less than the {} tokens that {} says "
                            "its tokenizer has; {}",
                            vocab, place, largest->vocab, largest->file,
-                           is_derived(effective, vocab_key)
+                           origin_of(effective, vocab_key).source == Origin::Source::derived
                                ? "name token files of the checkpoint's tokenizer"
                                : format_message("set it to {} or more, or leave it out", rounded)),
             effective.origins));
@@ -171,7 +164,7 @@ void resolve_tokenizer(EffectiveConfig& effective, const Makers& makers) {
     effective.origins[tokenizer_key] = {Origin::Source::derived, first.file};
   }
   TokenMaker written{
-      .file = origin_text(effective, tokenizer_key), .tokenizer = tokenizer, .identity = {}};
+      .file = origin_of(effective, tokenizer_key).str(), .tokenizer = tokenizer, .identity = {}};
   try {
     written.identity = data::tokenizer_identity(tokenizer);
   } catch (const UserError&) {  // who needs it says that it cannot be opened
@@ -201,8 +194,8 @@ void note_files_without_record(EffectiveConfig& effective, const Makers& makers)
             ? format_message(" and {} more files", makers.without_record.size() - 1)
             : "",
         makers.without_record.size() > 1 ? "them" : "it", effective.config.model.vocab,
-        origin_text(effective, vocab_key), effective.config.data.tokenizer,
-        origin_text(effective, tokenizer_key)));
+        origin_of(effective, vocab_key).str(), effective.config.data.tokenizer,
+        origin_of(effective, tokenizer_key).str()));
   }
   if (!makers.missing.empty() && is_default(effective, vocab_key)) {
     effective.notes.push_back(

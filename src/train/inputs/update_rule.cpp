@@ -9,9 +9,7 @@ namespace {
 
 class Sgd final : public ElementwiseRule {
  public:
-  explicit Sgd(const runfile::OptimConfig& config)
-      : momentum_(static_cast<float>(config.momentum)),
-        weight_decay_(static_cast<float>(config.weight_decay)) {}
+  explicit Sgd(const runfile::OptimConfig& config) : config_(config) {}
 
   std::span<const std::string_view> states() const noexcept override {
     static constexpr std::array<std::string_view, 1> names{"momentum"};
@@ -21,8 +19,8 @@ class Sgd final : public ElementwiseRule {
               const std::optional<kernels::StochasticRounding>& rounding,
               device::StreamRef stream) const override {
     kernels::sgd({.lr = static_cast<float>(step.lr),
-                  .momentum = momentum_,
-                  .weight_decay = elements.decay ? weight_decay_ : 0,
+                  .momentum = static_cast<float>(config_.momentum),
+                  .weight_decay = static_cast<float>(elements.decay ? config_.weight_decay : 0),
                   .gradient_scale = step.gradient_scale,
                   .place = elements.place,
                   .stochastic_rounding = rounding},
@@ -30,18 +28,12 @@ class Sgd final : public ElementwiseRule {
   }
 
  private:
-  float momentum_;
-  float weight_decay_;
+  runfile::OptimConfig config_;
 };
 
 class Adam final : public ElementwiseRule {
  public:
-  explicit Adam(const runfile::OptimConfig& config)
-      : beta1_(config.beta1),
-        beta2_(config.beta2),
-        epsilon_(static_cast<float>(config.epsilon)),
-        weight_decay_(static_cast<float>(config.weight_decay)),
-        decoupled_(config.name == runfile::OptimizerKind::adamw) {}
+  explicit Adam(const runfile::OptimConfig& config) : config_(config) {}
 
   std::span<const std::string_view> states() const noexcept override {
     static constexpr std::array<std::string_view, 2> names{"exp_avg", "exp_avg_sq"};
@@ -51,11 +43,11 @@ class Adam final : public ElementwiseRule {
               const std::optional<kernels::StochasticRounding>& rounding,
               device::StreamRef stream) const override {
     kernels::adam({.lr = static_cast<float>(step.lr),
-                   .beta1 = beta1_,
-                   .beta2 = beta2_,
-                   .epsilon = epsilon_,
-                   .weight_decay = elements.decay ? weight_decay_ : 0,
-                   .decoupled = decoupled_,
+                   .beta1 = config_.beta1,
+                   .beta2 = config_.beta2,
+                   .epsilon = static_cast<float>(config_.epsilon),
+                   .weight_decay = static_cast<float>(elements.decay ? config_.weight_decay : 0),
+                   .decoupled = config_.name == runfile::OptimizerKind::adamw,
                    .step = step.update,
                    .gradient_scale = step.gradient_scale,
                    .place = elements.place,
@@ -65,11 +57,7 @@ class Adam final : public ElementwiseRule {
   }
 
  private:
-  double beta1_;
-  double beta2_;
-  float epsilon_;
-  float weight_decay_;
-  bool decoupled_;
+  runfile::OptimConfig config_;
 };
 
 /// Of what is not trained: its weights are its masters, rounded to nearest.
