@@ -158,7 +158,6 @@ class Part {
         record_(prefix_ + ".json") {}
 
   void add(std::span<const std::int32_t> ids) { tokens_.add_document(ids); }
-  std::int64_t tokens() const noexcept { return tokens_.tokens(); }
   PreparedPart facts() const { return {prefix_ + ".bin", tokens_.tokens(), tokens_.documents()}; }
 
   void require_not_empty(const char* remedy) const {

@@ -76,60 +76,57 @@ std::optional<std::string> text_of_token(const json& token) {
   return text.is_string() ? std::optional(text.get_ref<const std::string&>()) : std::nullopt;
 }
 
-/// What the other files of a folder say of its tokenizer.
-struct Claims {
-  explicit Claims(const TokenizerFiles& files)
-      : folder(files.main.path.parent_path()),
-        config_file(folder / "tokenizer_config.json"),
-        config(object_in(config_file)) {}
+fs::path beside(const TokenizerFiles& files, const char* name) {
+  return files.main.path.parent_path() / name;
+}
+fs::path config_file_of(const TokenizerFiles& files) {
+  return beside(files, "tokenizer_config.json");
+}
 
-  /// visit(file that says so, text of a token, its number where that is said)
-  using Visit =
-      std::function<void(const fs::path&, const std::string&, std::optional<std::int64_t>)>;
+/// visit(file that says so, text of a token, its number where that is said)
+using Visit = std::function<void(const fs::path&, const std::string&, std::optional<std::int64_t>)>;
 
-  void for_each_token(const Visit& visit) const {
-    const json decoder = config.value("added_tokens_decoder", json::object());
-    for (const auto& [key, token] : decoder.items()) {
-      std::int64_t number = 0;
-      const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), number);
-      const auto text = text_of_token(token);
-      if (error == std::errc{} && end == key.data() + key.size() && text) {
-        visit(config_file, *text, number);
-      }
+void visit_special_tokens(const fs::path& by, const json& says, const Visit& visit) {
+  for (const char* key : {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token",
+                          "cls_token", "mask_token"}) {
+    if (const auto text = text_of_token(says.value(key, json()))) {
+      visit(by, *text, std::nullopt);
     }
-    const fs::path added_file = folder / "added_tokens.json";
-    const json added = object_in(added_file);
-    for (const auto& [text, number] : added.items()) {
-      if (number.is_number_integer()) {
-        visit(added_file, text, number.get<std::int64_t>());
-      }
-    }
-    visit_special_tokens(config_file, config, visit);
-    const fs::path map_file = folder / "special_tokens_map.json";
-    visit_special_tokens(map_file, object_in(map_file), visit);
   }
-
-  static void visit_special_tokens(const fs::path& by, const json& says, const Visit& visit) {
-    for (const char* key : {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token",
-                            "cls_token", "mask_token"}) {
-      if (const auto text = text_of_token(says.value(key, json()))) {
+  for (const char* key : {"additional_special_tokens", "extra_special_tokens"}) {
+    const json tokens = says.value(key, json());
+    for (const auto& [index, token] : tokens.items()) {
+      if (const auto text = text_of_token(token)) {
         visit(by, *text, std::nullopt);
       }
     }
-    for (const char* key : {"additional_special_tokens", "extra_special_tokens"}) {
-      const json tokens = says.value(key, json());
-      for (const auto& [index, token] : tokens.items()) {
-        if (const auto text = text_of_token(token)) {
-          visit(by, *text, std::nullopt);
-        }
-      }
+  }
+}
+
+/// The tokens that the other files of a folder give its tokenizer.
+/// @param config  tokenizer_config.json
+void for_each_token(const TokenizerFiles& files, const json& config, const Visit& visit) {
+  const fs::path config_file = config_file_of(files);
+  const json decoder = config.value("added_tokens_decoder", json::object());
+  for (const auto& [key, token] : decoder.items()) {
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), number);
+    const auto text = text_of_token(token);
+    if (error == std::errc{} && end == key.data() + key.size() && text) {
+      visit(config_file, *text, number);
     }
   }
-
-  fs::path folder;
-  fs::path config_file;
-  json config;
-};
+  const fs::path added_file = beside(files, "added_tokens.json");
+  const json added = object_in(added_file);
+  for (const auto& [text, number] : added.items()) {
+    if (number.is_number_integer()) {
+      visit(added_file, text, number.get<std::int64_t>());
+    }
+  }
+  visit_special_tokens(config_file, config, visit);
+  const fs::path map_file = beside(files, "special_tokens_map.json");
+  visit_special_tokens(map_file, object_in(map_file), visit);
+}
 
 void refuse_class(const TokenizerFiles& files, const fs::path& file, const json& name) {
   if (name.is_string() && !is_read_so(files, name.get_ref<const std::string&>())) {
@@ -140,13 +137,13 @@ void refuse_class(const TokenizerFiles& files, const fs::path& file, const json&
 }
 
 /// By the model's own file where that of the tokenizer names no class.
-void refuse_other_class(const TokenizerFiles& files, const Claims& claims) {
-  const json name = claims.config.value("tokenizer_class", json());
-  refuse_class(files, claims.config_file, name);
+void refuse_other_class(const TokenizerFiles& files, const json& config) {
+  const json name = config.value("tokenizer_class", json());
+  refuse_class(files, config_file_of(files), name);
   if (name.is_string()) {
     return;
   }
-  const fs::path model_file = claims.folder / "config.json";
+  const fs::path model_file = beside(files, "config.json");
   const json model = object_in(model_file);
   const json its_name = model.value("tokenizer_class", json());
   refuse_class(files, model_file, its_name);
@@ -171,11 +168,11 @@ void refuse_other_token(const TokenizerFiles& files, const fs::path& file, const
   }
 }
 
-void refuse_other_end(const TokenizerFiles& files, const Claims& claims, const TokenOf& token_of,
+void refuse_other_end(const TokenizerFiles& files, const json& config, const TokenOf& token_of,
                       std::optional<std::int64_t> end_of_text) {
-  const auto text = text_of_token(claims.config.value("eos_token", json()));
+  const auto text = text_of_token(config.value("eos_token", json()));
   if (text && token_of(*text) != end_of_text) {
-    refuse(files, claims.config_file,
+    refuse(files, config_file_of(files),
            format_message("eos_token \"{}\", which is not the end of text in it", *text));
   }
 }
@@ -184,24 +181,26 @@ void refuse_other_end(const TokenizerFiles& files, const Claims& claims, const T
 
 void refuse_other_claims_beside(const TokenizerFiles& files, const TokenOf& token_of,
                                 std::optional<std::int64_t> end_of_text, bool adds_prefix_space) {
-  const Claims claims(files);
-  refuse_other_class(files, claims);
-  const json name = claims.config.value("tokenizer_class", json());
+  const json config = object_in(config_file_of(files));
+  refuse_other_class(files, config);
+  const json name = config.value("tokenizer_class", json());
   if (name.is_string() && name.get_ref<const std::string&>().starts_with("Gemma") &&
       adds_prefix_space) {
-    refuse(files, claims.config_file, "a class of Gemma, which puts no blank before a first word");
+    refuse(files, config_file_of(files),
+           "a class of Gemma, which puts no blank before a first word");
   }
-  const json prefix = claims.config.value("add_prefix_space", json());
+  const json prefix = config.value("add_prefix_space", json());
   if (prefix.is_boolean() && prefix.get<bool>() != adds_prefix_space) {
-    refuse(files, claims.config_file,
+    refuse(files, config_file_of(files),
            format_message("add_prefix_space {}, which makes other tokens of the first word",
                           prefix.get<bool>()));
   }
-  claims.for_each_token(
+  for_each_token(
+      files, config,
       [&](const fs::path& by, const std::string& text, std::optional<std::int64_t> number) {
         refuse_other_token(files, by, token_of, text, number);
       });
-  refuse_other_end(files, claims, token_of, end_of_text);
+  refuse_other_end(files, config, token_of, end_of_text);
 }
 
 std::string told_of_tokens_beside(const TokenizerFiles& files,
@@ -209,7 +208,8 @@ std::string told_of_tokens_beside(const TokenizerFiles& files,
   constexpr std::size_t shown = 3;
   std::set<std::string> missing;
   fs::path first_by;
-  Claims(files).for_each_token(
+  for_each_token(
+      files, object_in(config_file_of(files)),
       [&](const fs::path& by, const std::string& text, std::optional<std::int64_t> /*number*/) {
         if (!is_token(text)) {
           first_by = missing.empty() ? by : first_by;
