@@ -87,23 +87,32 @@ RunField field(Path... path) {
   return result;
 }
 
+/// What is written as text, one of some words.
+template <class Get, class Set>
+RunField text_field(std::vector<std::string> choices, Get get, Set set) {
+  RunField result;
+  result.kind = ValueKind::text;
+  result.choices = std::move(choices);
+  result.get = [=](const RunConfig& config) { return Value(std::string(get(config))); };
+  result.set = [=](RunConfig& config, const Value& value) {
+    set(config, std::get<std::string>(value));
+  };
+  return result;
+}
+
 /// A member whose values are few and have names, by name().
 template <class Named, class... Path>
 RunField named_field(std::vector<Named> values, Path... path) {
-  RunField result;
-  result.kind = ValueKind::text;
+  std::vector<std::string> names;
   for (Named value : values) {
-    result.choices.emplace_back(name(value));
+    names.emplace_back(name(value));
   }
-  result.get = [=](const RunConfig& config) {
-    return Value(std::string(name(at(config, path...))));
-  };
-  result.set = [=](RunConfig& config, const Value& value) {
-    const auto& text = std::get<std::string>(value);
-    at(config, path...) =
-        *std::ranges::find_if(values, [&](Named each) { return name(each) == text; });
-  };
-  return result;
+  return text_field(
+      std::move(names), [=](const RunConfig& config) { return name(at(config, path...)); },
+      [=](RunConfig& config, const std::string& text) {
+        at(config, path...) =
+            *std::ranges::find_if(values, [&](Named each) { return name(each) == text; });
+      });
 }
 
 /// The key that --allow-change names. @throws UserError (config), with a suggestion, when there is

@@ -18,17 +18,16 @@ RunField degree(auto axis) {
 }
 
 RunField compression_field() {
-  RunField result;
-  result.kind = ValueKind::text;
-  result.choices = {"none", "bf16", "int8"};
+  RunField result = text_field(
+      {"none", "bf16", "int8"},
+      [](const RunConfig& config) { return name(config.mesh.dp_compress); },
+      [](RunConfig& config, const std::string& text) {
+        config.mesh.dp_compress = *parallel::gradient_compression_named(text);
+      });
   result.form = "lowrank:R";
   result.form_condition = "with R from 1 to 1024";
   result.has_form = [](const std::string& text) {
     return parallel::gradient_compression_named(text).has_value();
-  };
-  result.get = [](const RunConfig& config) { return Value(name(config.mesh.dp_compress)); };
-  result.set = [](RunConfig& config, const Value& value) {
-    config.mesh.dp_compress = *parallel::gradient_compression_named(std::get<std::string>(value));
   };
   return result;
 }

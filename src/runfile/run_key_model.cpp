@@ -32,19 +32,12 @@ RunField scaling_member(auto path) {
 
 /// The traits that a family has.
 RunField family_field() {
-  RunField result;
-  result.kind = ValueKind::text;
-  for (const Family family : {Family::gpt2, Family::llama}) {
-    result.choices.emplace_back(name(family));
-  }
-  result.get = [](const RunConfig& config) {
-    return Value(std::string(family_name(config.model)));
-  };
-  result.set = [](RunConfig& config, const Value& value) {
-    const auto& text = std::get<std::string>(value);
-    set_family(config.model, text == name(Family::gpt2) ? Family::gpt2 : Family::llama);
-  };
-  return result;
+  return text_field(
+      {std::string(name(Family::gpt2)), std::string(name(Family::llama))},
+      [](const RunConfig& config) { return family_name(config.model); },
+      [](RunConfig& config, const std::string& text) {
+        set_family(config.model, text == name(Family::gpt2) ? Family::gpt2 : Family::llama);
+      });
 }
 
 RunField preset_field() {

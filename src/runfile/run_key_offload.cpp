@@ -15,37 +15,30 @@ RunField member(auto path) {
 }
 
 RunField optimizer_field() {
-  RunField result;
-  result.kind = ValueKind::text;
-  result.choices = {"none", "cpu"};
+  RunField result = text_field(
+      {"none", "cpu"}, [](const RunConfig& config) { return optimizer_tier_text(config.offload); },
+      [](RunConfig& config, const std::string& text) {
+        const bool to_disk = text.starts_with(nvme_prefix);
+        config.offload.optimizer = to_disk         ? StateTier::nvme
+                                   : text == "cpu" ? StateTier::cpu
+                                                   : StateTier::none;
+        config.offload.nvme_directory = to_disk ? text.substr(nvme_prefix.size()) : "";
+      });
   result.form = "nvme:PATH";
   result.form_condition = "with the path of a directory";
   result.has_form = [](const std::string& text) {
     return text.starts_with(nvme_prefix) && text.size() > nvme_prefix.size();
   };
-  result.get = [](const RunConfig& config) { return Value(optimizer_tier_text(config.offload)); };
-  result.set = [](RunConfig& config, const Value& value) {
-    const auto& text = std::get<std::string>(value);
-    const bool to_disk = text.starts_with(nvme_prefix);
-    config.offload.optimizer = to_disk         ? StateTier::nvme
-                               : text == "cpu" ? StateTier::cpu
-                                               : StateTier::none;
-    config.offload.nvme_directory = to_disk ? text.substr(nvme_prefix.size()) : "";
-  };
   return result;
 }
 
 RunField activations_field() {
-  RunField result;
-  result.kind = ValueKind::text;
-  result.choices = {"none", "cpu"};
-  result.get = [](const RunConfig& config) {
-    return Value(std::string(config.offload.activations_on_host ? "cpu" : "none"));
-  };
-  result.set = [](RunConfig& config, const Value& value) {
-    config.offload.activations_on_host = std::get<std::string>(value) == "cpu";
-  };
-  return result;
+  return text_field(
+      {"none", "cpu"},
+      [](const RunConfig& config) { return config.offload.activations_on_host ? "cpu" : "none"; },
+      [](RunConfig& config, const std::string& text) {
+        config.offload.activations_on_host = text == "cpu";
+      });
 }
 
 }  // namespace

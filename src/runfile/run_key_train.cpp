@@ -14,36 +14,33 @@ RunField member(auto path) {
 }
 
 RunField recompute_field() {
-  RunField result;
-  result.kind = ValueKind::text;
-  result.choices = {"none", "full", "selective"};
+  RunField result = text_field(
+      {"none", "full", "selective"},
+      [](const RunConfig& config) { return model::name(config.train.recompute); },
+      [](RunConfig& config, const std::string& text) {
+        config.train.recompute = *model::recompute_named(text);
+      });
   result.form = "every:K";
   result.form_condition = "with K of at least 1";
   result.has_form = [](const std::string& text) {
     return model::recompute_named(text).has_value();
   };
-  result.get = [](const RunConfig& config) { return Value(model::name(config.train.recompute)); };
-  result.set = [](RunConfig& config, const Value& value) {
-    config.train.recompute = *model::recompute_named(std::get<std::string>(value));
-  };
   return result;
 }
 
 RunField matmul_tuning_field() {
-  RunField result;
-  result.kind = ValueKind::text;
-  result.choices = {"none"};
+  RunField result = text_field(
+      {"none"},
+      [](const RunConfig& config) {
+        const std::string& path = config.train.matmul_tuning_file;
+        return path.empty() ? "none" : path;
+      },
+      [](RunConfig& config, const std::string& text) {
+        config.train.matmul_tuning_file = text == "none" ? "" : text;
+      });
   result.form = "PATH";
   result.form_condition = "of a file";
   result.has_form = [](const std::string& text) { return !text.empty(); };
-  result.get = [](const RunConfig& config) {
-    const std::string& path = config.train.matmul_tuning_file;
-    return Value(path.empty() ? std::string("none") : path);
-  };
-  result.set = [](RunConfig& config, const Value& value) {
-    const auto& text = std::get<std::string>(value);
-    config.train.matmul_tuning_file = text == "none" ? "" : text;
-  };
   return result;
 }
 
