@@ -112,8 +112,7 @@ schedule::Timeline measure_delayed(const schedule::Schedule& schedule, const Del
     world.barrier();
     pipeline.train();
   }
-  return parallel::gather_timeline(
-      schedule, {.actions_s = recorder.times_s(clock), .spans = {}, .clock_offset_s = 0}, world);
+  return parallel::gather_timeline(schedule, recorder.times_s(clock), {}, 0, world);
 }
 
 }  // namespace fourfold::benchmarks

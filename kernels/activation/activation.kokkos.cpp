@@ -42,7 +42,7 @@ using Chunk = float[chunk<T>];
 
 /// y between -128 and 127, by integers, for which a minimum is one instruction.
 /// A positive NaN becomes 127.
-KOKKOS_FORCEINLINE_FUNCTION float bounded(float y) {
+[[maybe_unused]] KOKKOS_FORCEINLINE_FUNCTION float bounded(float y) {
   // The bits of negative numbers, unsigned, grow downwards from those of all
   // positive ones.
   const std::uint32_t bits = float_bits(y);
