@@ -5,7 +5,9 @@
 #pragma once
 
 #include <fourfold/base/box.hpp>
+#include <fourfold/base/contract.hpp>
 #include <fourfold/base/tensor_view.hpp>
+#include <fourfold/kernels/activation.hpp>
 #include <fourfold/kernels/dropout.hpp>
 
 #include <cstdint>
@@ -33,6 +35,29 @@ struct MicroBatchContext {
   void drop_backward(std::uint64_t site, ConstTensorView dy_RD, TensorView dx_RD,
                      device::StreamRef stream) const;
 };
+
+inline void MicroBatchContext::drop_and_add(std::uint64_t site, ConstTensorView x_RD,
+                                            ConstTensorView residual_RD, TensorView y_RD,
+                                            device::StreamRef stream) const {
+  if (!drops()) {
+    FOURFOLD_EXPECT(residual_RD);
+    kernels::add(x_RD, residual_RD, y_RD, stream);
+    return;
+  }
+  kernels::DropoutSite place = dropout;
+  place.site = site;
+  kernels::dropout_add(place, x_RD, residual_RD, sample_N.rows(residual.begin, residual.count),
+                       position_N.rows(residual.begin, residual.count), y_RD, stream);
+}
+
+inline void MicroBatchContext::drop_backward(std::uint64_t site, ConstTensorView dy_RD,
+                                             TensorView dx_RD, device::StreamRef stream) const {
+  FOURFOLD_EXPECT(drops());
+  kernels::DropoutSite place = dropout;
+  place.site = site;
+  kernels::dropout_backward(place, dy_RD, sample_N.rows(residual.begin, residual.count),
+                            position_N.rows(residual.begin, residual.count), dx_RD, stream);
+}
 
 /// Places of dropout: 2 * layer after attention, one more after the mlp, the embedding after all
 /// blocks, so that the numbers do not depend on which stage holds what.

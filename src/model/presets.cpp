@@ -27,28 +27,24 @@ Architecture gpt2(std::int64_t layers, std::int64_t hidden, std::int64_t heads) 
   return config.resolved();
 }
 
-struct LlamaShape {
-  std::int64_t layers, hidden, heads, kv_heads, ffn, vocab, context;
-  double theta;
-  bool tied = false;
-  double scaling_factor = 0;  ///< 0: none; else llama3 scaling
-};
-
-Architecture llama(const LlamaShape& shape) {
+/// @param scaling_factor  0: none; else llama3 scaling
+Architecture llama(std::int64_t layers, std::int64_t hidden, std::int64_t heads,
+                   std::int64_t kv_heads, std::int64_t ffn, std::int64_t vocab,
+                   std::int64_t context, double theta, bool tied = false,
+                   double scaling_factor = 0) {
   Architecture config;
   set_family(config, Family::llama);
-  config.layers = shape.layers;
-  config.hidden = shape.hidden;
-  config.attention.heads = shape.heads;
-  config.attention.kv_heads = shape.kv_heads;
-  config.feed_forward.width = shape.ffn;
-  config.vocab = shape.vocab;
-  config.context = shape.context;
-  config.positions.rope_theta = shape.theta;
-  config.tie_embeddings = shape.tied;
-  if (shape.scaling_factor > 0) {
-    config.positions.rope_scaling = {RopeScaling::Kind::by_wavelength, shape.scaling_factor, 1, 4,
-                                     8192};
+  config.layers = layers;
+  config.hidden = hidden;
+  config.attention.heads = heads;
+  config.attention.kv_heads = kv_heads;
+  config.feed_forward.width = ffn;
+  config.vocab = vocab;
+  config.context = context;
+  config.positions.rope_theta = theta;
+  config.tie_embeddings = tied;
+  if (scaling_factor > 0) {
+    config.positions.rope_scaling = {RopeScaling::Kind::by_wavelength, scaling_factor, 1, 4, 8192};
   }
   return config.resolved();
 }
@@ -59,11 +55,11 @@ const std::vector<std::pair<std::string, Architecture>>& presets() {
       {"gpt2-350m", gpt2(24, 1024, 16)},
       {"gpt2-774m", gpt2(36, 1280, 20)},
       {"gpt2-1558m", gpt2(48, 1600, 25)},
-      {"llama-15m", llama({6, 288, 6, 6, 768, 32000, 256, 1e4, true})},
-      {"llama-2-7b", llama({32, 4096, 32, 32, 11008, 32000, 4096, 1e4})},
-      {"llama-3-8b", llama({32, 4096, 32, 8, 14336, 128256, 8192, 5e5})},
-      {"llama-3.1-8b", llama({32, 4096, 32, 8, 14336, 128256, 131072, 5e5, false, 8})},
-      {"llama-3.2-1b", llama({16, 2048, 32, 8, 8192, 128256, 131072, 5e5, true, 32})},
+      {"llama-15m", llama(6, 288, 6, 6, 768, 32000, 256, 1e4, true)},
+      {"llama-2-7b", llama(32, 4096, 32, 32, 11008, 32000, 4096, 1e4)},
+      {"llama-3-8b", llama(32, 4096, 32, 8, 14336, 128256, 8192, 5e5)},
+      {"llama-3.1-8b", llama(32, 4096, 32, 8, 14336, 128256, 131072, 5e5, false, 8)},
+      {"llama-3.2-1b", llama(16, 2048, 32, 8, 8192, 128256, 131072, 5e5, true, 32)},
   };
   return all;
 }
