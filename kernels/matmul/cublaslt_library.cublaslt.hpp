@@ -12,7 +12,6 @@
 #include <memory>
 #include <source_location>
 #include <string>
-#include <tuple>
 #include <type_traits>
 
 namespace fourfold::kernels {
@@ -23,11 +22,8 @@ void check_cublas(cublasStatus_t status, const char* call,
                   std::source_location where = std::source_location::current());
 
 template <class Native, cublasStatus_t (*destroy)(Native)>
-struct DestroyCublas {
-  void operator()(Native native) const { std::ignore = destroy(native); }
-};
-template <class Native, cublasStatus_t (*destroy)(Native)>
-using CublasOwner = std::unique_ptr<std::remove_pointer_t<Native>, DestroyCublas<Native, destroy>>;
+using CublasOwner = std::unique_ptr<std::remove_pointer_t<Native>,
+                                    std::integral_constant<decltype(destroy), destroy>>;
 using MatrixLayout = CublasOwner<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
 using MatmulPreference = CublasOwner<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
 

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <span>
 
 namespace fourfold::kernels {
@@ -24,16 +25,14 @@ namespace {
 constexpr std::size_t workspace_bytes = product_workspace_bytes;
 constexpr int most_algorithms = 16;
 
-/// Scratch of a product: asked for anew before each use, as what runs between may have let it grow.
-struct Room {
-  void* workspace;
-  float* sums_M;  ///< that the library writes; of Epilogue::row_sums
-};
-Room room_for(const Gemm& product, device::StreamRef stream) {
+/// Scratch of a product, with room after it for the sums that the library writes, those of
+/// Epilogue::row_sums: asked for anew before each use, as what runs between may have let it grow.
+void* workspace_for(const Gemm& product, device::StreamRef stream) {
   const bool sums = product.epilogue == Epilogue::row_sums;
-  const std::size_t sum_bytes = sums ? product.m * sizeof(float) : 0;
-  auto* const data = static_cast<std::byte*>(scratch(workspace_bytes + sum_bytes, stream));
-  return {data, sums ? reinterpret_cast<float*>(data + workspace_bytes) : nullptr};
+  return scratch(workspace_bytes + (sums ? product.m * sizeof(float) : 0), stream);
+}
+float* sums_after(void* workspace) {
+  return reinterpret_cast<float*>(static_cast<std::byte*>(workspace) + workspace_bytes);
 }
 
 cublasLtEpilogue_t native(const Gemm& product) {
@@ -107,11 +106,11 @@ GemmPlan::GemmPlan(DType dtype, const Gemm& p, device::StreamRef stream)
       a_(p.a_transposed ? matrix_layout(dtype, p.m, p.k, p.a_row)
                         : matrix_layout(dtype, p.k, p.m, p.a_row)),
       c_(matrix_layout(p.c_dtype, p.n, p.m, p.c_row)) {
-  room_for(p, stream);  // memory first: that makes the process's device the calling thread's
+  workspace_for(p, stream);  // memory first: that makes the process's device the calling thread's
   const std::optional<std::string> known = known_algorithm(name_);
   const bool measures = measures_products();
   find_algorithms(p, measures || known, stream);
-  const auto found = std::ranges::find(ways_, known.value_or(""), &Way::name);
+  const auto found = std::ranges::find(ways_, known.value_or(""), name_of);
   if (found != ways_.end()) {
     taken_ = found - ways_.begin();
   } else {
@@ -142,12 +141,10 @@ void GemmPlan::describe(const Gemm& p, float* sums_M, cublasLtMatmulDescOpaque_t
 void GemmPlan::find_algorithms(const Gemm& p, bool all, device::StreamRef stream) {
   const bool default_is_one = is_one_by_default(p);
   if (may_be_one(dtype_, p) && (all || default_is_one)) {
-    for (const cublasLtMatmulAlgo_t& algorithm : algorithms(p, stream)) {
-      ways_.push_back({algorithm_name(algorithm), algorithm});
-    }
+    std::ranges::copy(algorithms(p, stream), std::back_inserter(ways_));
   }
   if (p.epilogue != Epilogue::none) {
-    ways_.insert(default_is_one ? ways_.end() : ways_.begin(), Way{apart_way, {}});
+    ways_.insert(default_is_one ? ways_.end() : ways_.begin(), Algorithm());
   } else if (ways_.empty()) {
     throw SystemError(
         ExitCode::internal,
@@ -158,7 +155,7 @@ void GemmPlan::find_algorithms(const Gemm& p, bool all, device::StreamRef stream
 std::vector<cublasLtMatmulAlgo_t> GemmPlan::algorithms(const Gemm& p,
                                                        device::StreamRef stream) const {
   cublasLtMatmulDescOpaque_t description{};
-  describe(p, room_for(p, stream).sums_M, description);
+  describe(p, sums_after(workspace_for(p, stream)), description);
   std::array<cublasLtMatmulHeuristicResult_t, most_algorithms> found{};
   int count = 0;
   const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
@@ -188,18 +185,18 @@ bool GemmPlan::enqueue(const Algorithm& algorithm, const Gemm& p, const Epilogue
   }
   const float one = 1;
   const float so_far = p.write == Write::accumulate ? 1 : 0;
-  const Room room = room_for(p, stream);
+  void* const workspace = workspace_for(p, stream);
   cublasLtMatmulDescOpaque_t description{};
-  describe(p, room.sums_M, description);
+  describe(p, sums_after(workspace), description);
   const cublasStatus_t status = cublasLtMatmul(
       cublaslt(), &description, &one, p.b, b_.get(), p.a, a_.get(), &so_far, p.c, c_.get(), p.c,
-      c_.get(), &*algorithm, room.workspace, workspace_bytes, native(stream));
+      c_.get(), &*algorithm, workspace, workspace_bytes, native(stream));
   if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE) {
     return false;
   }
   check_cublas(status, "cublasLtMatmul");
   if (p.epilogue == Epilogue::row_sums) {
-    kernels->add(room.sums_M, p.sums_M, p.m, stream);
+    kernels->add(sums_after(workspace), p.sums_M, p.m, stream);
   }
   return true;
 }
@@ -208,14 +205,14 @@ void GemmPlan::run(const Gemm& product, const EpilogueKernels* kernels, device::
   if (is_to_be_measured_ && !is_captured(stream) && is_to_be_measured_.exchange(false)) {
     measure(product, kernels, stream);
   }
-  if (enqueue(ways_[taken_].algorithm, product, kernels, stream)) {
+  if (enqueue(ways_[taken_], product, kernels, stream)) {
     return;
   }
   if (kernels == nullptr) {
     check_cublas(CUBLAS_STATUS_NOT_SUPPORTED, "cublasLtMatmul");
   }
   // It was said to be there, and is not: in every run.
-  take(std::ranges::find(ways_, apart_way, &Way::name) - ways_.begin());
+  take(std::ranges::find(ways_, apart_way, name_of) - ways_.begin());
   kernels->apart(dtype_, product, stream);
 }
 
@@ -241,13 +238,13 @@ void GemmPlan::measure(const Gemm& product, const EpilogueKernels* kernels,
   }
   const AlgorithmTimes times =
       fastest_algorithm(time_ways(ways_.size(), stream, [&](std::size_t way) {
-        return enqueue(ways_[way].algorithm, timed, kernels, stream);
+        return enqueue(ways_[way], timed, kernels, stream);
       }));
   spare_c.give_back(stream);
   spare_sums.give_back(stream);
   take(times.best);
   note_choice({.product = name_,
-               .way = ways_[times.best].name,
+               .way = name_of(ways_[times.best]),
                .us = times.median_us[times.best],
                .default_us = times.median_us.front()});
 }
@@ -257,11 +254,13 @@ void GemmPlan::take(std::size_t way) {
   outdate_recorded_work();
 }
 
+std::string GemmPlan::name_of(const Algorithm& algorithm) {
+  return algorithm ? algorithm_name(*algorithm) : apart_way;
+}
+
 std::vector<std::string> GemmPlan::way_names() const {
   std::vector<std::string> names;
-  for (const Way& way : ways_) {
-    names.push_back(way.name);
-  }
+  std::ranges::transform(ways_, std::back_inserter(names), name_of);
   return names;
 }
 

@@ -29,11 +29,8 @@ class GemmPlan {
 
  private:
   using Algorithm = std::optional<cublasLtMatmulAlgo_t>;  ///< none: apart
-  struct Way {
-    std::string name;
-    Algorithm algorithm;
-  };
 
+  static std::string name_of(const Algorithm& algorithm);
   /// @param sums_M  of Epilogue::row_sums
   void describe(const Gemm& product, float* sums_M, cublasLtMatmulDescOpaque_t& made) const;
   /// @param all  not only the default, and what is known with it
@@ -51,7 +48,7 @@ class GemmPlan {
   MatrixLayout b_;
   MatrixLayout a_;
   MatrixLayout c_;
-  std::vector<Way> ways_;  ///< the default first; apart, of a product with an epilogue
+  std::vector<Algorithm> ways_;  ///< the default first; apart, of a product with an epilogue
   std::atomic<std::size_t> taken_ = 0;
   std::atomic<bool> is_to_be_measured_ = false;  ///< by the next call that can
 };

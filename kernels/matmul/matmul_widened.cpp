@@ -3,6 +3,7 @@
 #include "gemm.hpp"
 #include "vectors/storage.hpp"
 
+#include <fourfold/base/box.hpp>
 #include <fourfold/base/contract.hpp>
 
 #include <algorithm>
@@ -69,13 +70,6 @@ struct Scratch {
   std::vector<float> sum;
 };
 
-struct Tile {
-  std::int64_t first_row;
-  std::int64_t rows;
-  std::int64_t first_column;
-  std::int64_t columns;
-};
-
 /// Length of the parts when `total` is cut as evenly as possible into parts of at most one block,
 /// in whole registers.
 std::int64_t part_length(std::int64_t total) {
@@ -85,7 +79,7 @@ std::int64_t part_length(std::int64_t total) {
 
 /// sum (+)= op(a) op(b) over all of k, for one tile of c; rows of `sum` are sum_row apart.
 template <class T>
-void multiply_tile(const Gemm& p, const Tile& tile, Scratch& scratch, float* sum,
+void multiply_tile(const Gemm& p, Range rows, Range columns, Scratch& scratch, float* sum,
                    std::int64_t sum_row, Write write) {
   const auto* a = static_cast<const T*>(p.a);
   const auto* b = static_cast<const T*>(p.b);
@@ -93,17 +87,17 @@ void multiply_tile(const Gemm& p, const Tile& tile, Scratch& scratch, float* sum
   for (std::int64_t k0 = 0; k0 < p.k; k0 += step) {
     const std::int64_t depth = std::min(step, p.k - k0);
     const float* a_block = p.a_transposed
-                               ? scratch.a.load(a, p.a_row, k0, depth, tile.first_row, tile.rows)
-                               : scratch.a.load(a, p.a_row, tile.first_row, tile.rows, k0, depth);
+                               ? scratch.a.load(a, p.a_row, k0, depth, rows.begin, rows.count)
+                               : scratch.a.load(a, p.a_row, rows.begin, rows.count, k0, depth);
     const float* b_block = p.b_transposed
-                               ? scratch.b.load(b, p.k, tile.first_column, tile.columns, k0, depth)
-                               : scratch.b.load(b, p.n, k0, depth, tile.first_column, tile.columns);
-    f32_product({.m = tile.rows,
-                 .n = tile.columns,
+                               ? scratch.b.load(b, p.k, columns.begin, columns.count, k0, depth)
+                               : scratch.b.load(b, p.n, k0, depth, columns.begin, columns.count);
+    f32_product({.m = rows.count,
+                 .n = columns.count,
                  .k = depth,
                  .a = a_block,
                  .a_transposed = p.a_transposed,
-                 .a_row = p.a_transposed ? tile.rows : depth,
+                 .a_row = p.a_transposed ? rows.count : depth,
                  .b = b_block,
                  .b_transposed = p.b_transposed,
                  .c = sum,
@@ -114,23 +108,23 @@ void multiply_tile(const Gemm& p, const Tile& tile, Scratch& scratch, float* sum
 
 /// c = sum (+ bias), or c += sum, rounded to T, for one tile of c.
 template <class T>
-void write_tile(const Gemm& p, const Tile& tile, const float* sum) {
+void write_tile(const Gemm& p, Range rows, Range columns, const float* sum) {
   const auto* bias = static_cast<const T*>(p.bias_N);
   const bool accumulate = p.write == Write::accumulate;
 #pragma omp parallel for schedule(static)
-  for (std::int64_t r = 0; r < tile.rows; ++r) {
-    const float* source = sum + r * tile.columns;
-    T* target = static_cast<T*>(p.c) + (tile.first_row + r) * p.c_row + tile.first_column;
+  for (std::int64_t r = 0; r < rows.count; ++r) {
+    const float* source = sum + r * columns.count;
+    T* target = static_cast<T*>(p.c) + (rows.begin + r) * p.c_row + columns.begin;
     if (accumulate) {
-      for (std::int64_t c = 0; c < tile.columns; ++c) {
+      for (std::int64_t c = 0; c < columns.count; ++c) {
         store(target[c], to_float(target[c]) + source[c]);
       }
     } else if (bias != nullptr) {
-      for (std::int64_t c = 0; c < tile.columns; ++c) {
-        store(target[c], source[c] + to_float(bias[tile.first_column + c]));
+      for (std::int64_t c = 0; c < columns.count; ++c) {
+        store(target[c], source[c] + to_float(bias[columns.begin + c]));
       }
     } else {
-      for (std::int64_t c = 0; c < tile.columns; ++c) {
+      for (std::int64_t c = 0; c < columns.count; ++c) {
         store(target[c], source[c]);
       }
     }
@@ -144,13 +138,15 @@ void multiply(const Gemm& p, Scratch& scratch) {
   // With a short k, the block of b stays for all rows.
   for (std::int64_t column = 0; column < p.n; column += columns) {
     for (std::int64_t row = 0; row < p.m; row += rows) {
-      const Tile tile{row, std::min(rows, p.m - row), column, std::min(columns, p.n - column)};
+      const Range tile_rows{row, std::min(rows, p.m - row)};
+      const Range tile_columns{column, std::min(columns, p.n - column)};
       if (p.c_dtype == DType::f32) {
-        multiply_tile<T>(p, tile, scratch, static_cast<float*>(p.c) + row * p.c_row + column,
-                         p.c_row, p.write);
+        multiply_tile<T>(p, tile_rows, tile_columns, scratch,
+                         static_cast<float*>(p.c) + row * p.c_row + column, p.c_row, p.write);
       } else {
-        multiply_tile<T>(p, tile, scratch, scratch.sum.data(), tile.columns, Write::replace);
-        write_tile<T>(p, tile, scratch.sum.data());
+        multiply_tile<T>(p, tile_rows, tile_columns, scratch, scratch.sum.data(),
+                         tile_columns.count, Write::replace);
+        write_tile<T>(p, tile_rows, tile_columns, scratch.sum.data());
       }
     }
   }
