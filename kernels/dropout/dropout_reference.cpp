@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "dropout_mask.hpp"
-#include "vectors/element.hpp"
+#include "vectors/storage.hpp"
 
 #include <fourfold/kernels/dropout.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "vectors/element.hpp"
+#include "vectors/storage.hpp"
 
 #include <fourfold/kernels/rotary.hpp>
 

@@ -4,7 +4,7 @@
 /// Inputs and comparisons of the kernel tests.
 #pragma once
 
-#include "vectors/element.hpp"
+#include "vectors/storage.hpp"
 
 #include <fourfold/base/dtype.hpp>
 #include <fourfold/base/philox.hpp>

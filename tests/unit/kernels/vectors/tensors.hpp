@@ -5,7 +5,7 @@
 /// reference.
 #pragma once
 
-#include "vectors/element.hpp"
+#include "vectors/storage.hpp"
 
 #include <fourfold/base/philox.hpp>
 #include <fourfold/device/buffer.hpp>
