@@ -82,10 +82,20 @@ KOKKOS_FORCEINLINE_FUNCTION float block_scale(std::uint32_t largest_bits) {
   return largest < 0x1p-100F ? 0.0F : largest / 127.0F;
 }
 
+using TeamPolicy = Kokkos::TeamPolicy<Kokkos::IndexType<std::int64_t>>;
+
+/// One block on a host; on a device one for each thread of a team and its vector lanes, of which
+/// one has neighbours that fit one access.
 struct EncodeInt8 {
   Source source;
   Int8Block* payload;
   std::int64_t elements;
+  bool aligned;
+
+  static constexpr int lane_elements = 4;
+  static constexpr int vector_lanes = 32;
+  static constexpr std::int64_t team_threads = teams_on_host ? 1 : 8;
+  static constexpr int pieces = block_elements / lane_elements;
 
   KOKKOS_FUNCTION void operator()(std::int64_t index) const {
     const std::int64_t begin = index * codec_block_elements;
@@ -118,35 +128,20 @@ struct EncodeInt8 {
       new_error[i] = (x[i] - scale * static_cast<float>(code)) * unscale;
     }
   }
-};
-
-using TeamPolicy = Kokkos::TeamPolicy<Kokkos::IndexType<std::int64_t>>;
-
-/// The same on a device: a block for each thread of a team and its vector lanes, of which one has
-/// neighbours that fit one access.
-struct EncodeInt8Blocks {
-  EncodeInt8 blocks;
-  std::int64_t count;
-  bool aligned;
-
-  static constexpr int lane_elements = 4;
-  static constexpr int vector_lanes = 32;
-  static constexpr std::int64_t team_threads = teams_on_host ? 1 : 8;
-  static constexpr int pieces = block_elements / lane_elements;
 
   KOKKOS_FUNCTION void operator()(const TeamPolicy::member_type& team) const {
     const std::int64_t index = team.league_rank() * team_threads + team.team_rank();
-    if (index >= count) {
+    const std::int64_t begin = index * codec_block_elements;
+    if (begin >= elements) {
       return;
     }
-    const std::int64_t begin = index * codec_block_elements;
     std::uint32_t largest = 0;
     Kokkos::parallel_reduce(
         Kokkos::ThreadVectorRange(team, pieces),
         [&](int piece, std::uint32_t& most) {
           for_piece(begin + piece * lane_elements, [&]<int n>(std::int64_t first, Count<n>) {
             float x[n];
-            blocks.source.load_sum(first, x);
+            source.load_sum(first, x);
             for (const float each : x) {
               const std::uint32_t magnitude = float_bits(each) & 0x7FFFFFFFU;
               most = magnitude > most ? magnitude : most;
@@ -155,18 +150,18 @@ struct EncodeInt8Blocks {
         },
         Kokkos::Max<std::uint32_t>(largest));
     const float scale = block_scale(largest);
-    Int8Block& block = blocks.payload[index];
+    Int8Block& block = payload[index];
     Kokkos::single(Kokkos::PerThread(team), [&] { block.scale = scale; });
     Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, pieces), [&](int piece) {
       for_piece(begin + piece * lane_elements, [&]<int n>(std::int64_t first, Count<n>) {
         float x[n];
         float error[n];
         StoredElements<std::int8_t, n> codes;
-        blocks.source.load_sum(first, x);
-        blocks.write_codes(x, n, scale, codes.element, error);
+        source.load_sum(first, x);
+        write_codes(x, n, scale, codes.element, error);
         *reinterpret_cast<CodesOf<n>*>(block.codes + (first - begin)) =
             __builtin_bit_cast(CodesOf<n>, codes);
-        save<n>(blocks.source.new_error + first, error);
+        save<n>(source.new_error + first, error);
       });
     });
   }
@@ -178,11 +173,11 @@ struct EncodeInt8Blocks {
   /// body(first, Count<n>) over one lane's elements from `first` on.
   template <class Body>
   KOKKOS_FORCEINLINE_FUNCTION void for_piece(std::int64_t first, const Body& body) const {
-    if (aligned && first + lane_elements <= blocks.elements) {
+    if (aligned && first + lane_elements <= elements) {
       body(first, Count<lane_elements>{});
       return;
     }
-    for (int i = 0; i < lane_elements && first + i < blocks.elements; ++i) {
+    for (int i = 0; i < lane_elements && first + i < elements; ++i) {
       body(first + i, Count<1>{});
     }
   }
@@ -280,14 +275,13 @@ void decode_as(GradientCodec codec, ConstTensorView payload, TensorView gradient
   }
 }
 
-void encode_int8_blocks(const EncodeInt8Blocks& body, device::StreamRef stream) {
-  constexpr int threads = EncodeInt8Blocks::team_threads;
-  const auto teams = static_cast<int>((body.count + threads - 1) / threads);
+void encode_int8_blocks(const EncodeInt8& body, std::int64_t blocks, device::StreamRef stream) {
+  constexpr int threads = EncodeInt8::team_threads;
+  const auto teams = static_cast<int>((blocks + threads - 1) / threads);
   if (teams > 0) {
     enqueue(stream, [=] {
       launch("encode_int8",
-             TeamPolicy(execution_space(stream), teams, threads, EncodeInt8Blocks::vector_lanes),
-             body);
+             TeamPolicy(execution_space(stream), teams, threads, EncodeInt8::vector_lanes), body);
     });
   }
 }
@@ -316,10 +310,11 @@ void encode(GradientCodec codec, ConstTensorView gradient, ConstTensorView error
                      MemorySpace::device, stream, body);
     return;
   }
-  const EncodeInt8 body{source, static_cast<Int8Block*>(payload.data()), elements};
+  const EncodeInt8 body{source, static_cast<Int8Block*>(payload.data()), elements,
+                        source.at_packs()};
   const std::int64_t blocks = (elements + block_elements - 1) / block_elements;
   if constexpr (is_for_device) {
-    encode_int8_blocks({body, blocks, source.at_packs()}, stream);
+    encode_int8_blocks(body, blocks, stream);
   } else {
     for_each("encode_int8", blocks, stream, body);
   }

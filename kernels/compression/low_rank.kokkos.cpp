@@ -23,15 +23,16 @@ KOKKOS_FORCEINLINE_FUNCTION double product(double a, double b) {
   return a * b;
 }
 
-/// Sums of products of a row with itself and those before it, in blocks.
-struct PartialDots {
+/// Sums of products of a row with itself and those before it: in blocks, then of all blocks.
+struct Dots {
   const float* x;
   std::int64_t columns;
   std::int64_t row;
   std::int64_t blocks;
   double* partial;  ///< [other row][block]
+  double* dots;     ///< [other row]
 
-  KOKKOS_FUNCTION void operator()(std::int64_t index) const {
+  KOKKOS_FUNCTION void sum_block(std::int64_t index) const {
     const std::int64_t other = index / blocks;
     const std::int64_t begin = index % blocks * elements_per_partial;
     const std::int64_t left = columns - begin;
@@ -59,14 +60,8 @@ struct PartialDots {
     }
     partial[index] = fold_sum(sum);
   }
-};
 
-struct CombineDots {
-  const double* partial;
-  std::int64_t blocks;
-  double* dots;
-
-  KOKKOS_FUNCTION void operator()(std::int64_t other) const {
+  KOKKOS_FUNCTION void combine_blocks(std::int64_t other) const {
     double total = 0;
     for (std::int64_t block = 0; block < blocks; ++block) {
       total += partial[other * blocks + block];
@@ -148,9 +143,9 @@ void dots_of(TensorView x_RN, std::int64_t row, double* partial, double* dots,
              device::StreamRef stream) {
   const std::int64_t columns = x_RN.dim(1);
   const std::int64_t blocks = (columns + elements_per_partial - 1) / elements_per_partial;
-  for_each("partial_dots", (row + 1) * blocks, stream,
-           PartialDots{x_RN.as<float>(), columns, row, blocks, partial});
-  for_each("combine_dots", row + 1, stream, CombineDots{partial, blocks, dots});
+  const Dots of_row{x_RN.as<float>(), columns, row, blocks, partial, dots};
+  for_each<&Dots::sum_block>("partial_dots", (row + 1) * blocks, stream, of_row);
+  for_each<&Dots::combine_blocks>("combine_dots", row + 1, stream, of_row);
 }
 
 /// body over the elements of one row, and of the same columns of those before it.
@@ -231,10 +226,13 @@ void for_rows(const char* label, ConstTensorView a_RN, ConstTensorView b_RM, flo
                               stream, body);
 }
 
-struct ReplaceZeroRow {
+/// Rows of zeros become those of `other`: at once on a host, in two steps on a device, which finds
+/// the rows that are not zero first.
+struct ReplaceZeroRows {
   const float* other;
   float* x;
   std::int64_t columns;
+  std::int32_t* found;  ///< of a device: [row]; all threads that write write 1
 
   KOKKOS_FUNCTION void operator()(std::int64_t row) const {
     float* const mine = x + row * columns;
@@ -246,13 +244,23 @@ struct ReplaceZeroRow {
       mine[i] = other[row * columns + i];
     }
   }
-};
 
-/// The same on a device, in two steps: which rows are not zero, then the copies.
+  KOKKOS_FUNCTION void clear_found(std::int64_t row) const { found[row] = 0; }
+
+  template <int n>
+  KOKKOS_FORCEINLINE_FUNCTION void operator()(std::int64_t row, std::int64_t column,
+                                              Count<n> /*count*/) const {
+    if (found[row] == 0) {
+      float y[n];
+      load<n>(other + row * columns + column, y);
+      save<n>(x + row * columns + column, y);
+    }
+  }
+};
 struct FindNonZeroRows {
   const float* x;
   std::int64_t columns;
-  std::int32_t* found;  ///< [row]; all threads that write write 1
+  std::int32_t* found;
 
   template <int n>
   KOKKOS_FORCEINLINE_FUNCTION void operator()(std::int64_t row, std::int64_t column,
@@ -265,26 +273,6 @@ struct FindNonZeroRows {
       }
     }
   }
-};
-struct ReplaceUnlessFound {
-  const float* other;
-  float* x;
-  std::int64_t columns;
-  const std::int32_t* found;
-
-  template <int n>
-  KOKKOS_FORCEINLINE_FUNCTION void operator()(std::int64_t row, std::int64_t column,
-                                              Count<n> /*count*/) const {
-    if (found[row] == 0) {
-      float y[n];
-      load<n>(other + row * columns + column, y);
-      save<n>(x + row * columns + column, y);
-    }
-  }
-};
-struct ClearFound {
-  std::int32_t* found;
-  KOKKOS_FUNCTION void operator()(std::int64_t row) const { found[row] = 0; }
 };
 
 }  // namespace
@@ -324,19 +312,16 @@ void low_rank_remainder(ConstTensorView a_RN, ConstTensorView b_RM, float factor
 
 void replace_zero_rows(ConstTensorView other_RM, TensorView x_RM, device::StreamRef stream) {
   FOURFOLD_EXPECT(other_RM.elements() == x_RM.elements());
-  const ReplaceZeroRow whole{other_RM.as<float>(), x_RM.as<float>(), x_RM.dim(1)};
   const std::int64_t rows = x_RM.dim(0);
+  const ReplaceZeroRows body{other_RM.as<float>(), x_RM.as<float>(), x_RM.dim(1),
+                             is_for_device ? scratch<std::int32_t>(rows, stream) : nullptr};
+  const bool aligned = at_packs<pack>(body.other, body.x);
   if constexpr (is_for_device) {
-    auto* const found = scratch<std::int32_t>(rows, stream);
-    const bool aligned = at_packs<pack>(whole.other, whole.x);
-    for_each("clear_found", rows, stream, ClearFound{found});
-    for_each_pack_of_rows<pack>("find_non_zero_rows", rows, whole.columns, aligned, stream,
-                                FindNonZeroRows{whole.x, whole.columns, found});
-    for_each_pack_of_rows<pack>("replace_zero_rows", rows, whole.columns, aligned, stream,
-                                ReplaceUnlessFound{whole.other, whole.x, whole.columns, found});
-  } else {
-    for_each("replace_zero_rows", rows, stream, whole);
+    for_each<&ReplaceZeroRows::clear_found>("clear_found", rows, stream, body);
+    for_each_pack_of_rows<pack>("find_non_zero_rows", rows, body.columns, aligned, stream,
+                                FindNonZeroRows{body.x, body.columns, body.found});
   }
+  for_each_pack_of_rows<pack>("replace_zero_rows", rows, body.columns, aligned, stream, body);
 }
 
 }  // namespace fourfold::kernels

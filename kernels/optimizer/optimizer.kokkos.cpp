@@ -193,6 +193,22 @@ struct OuterNesterov {
   }
 };
 
+struct RoundStochastically {
+  const float* source;
+  StochasticCopy copy;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t begin, std::int64_t end) const {
+    for_each_copied(copy, begin, end,
+                    [this](std::int64_t i, std::uint32_t bits) { copy.put(i, source[i], bits); });
+  }
+  template <int n>
+  KOKKOS_FORCEINLINE_FUNCTION void operator()(std::int64_t first, Count<n> /*count*/) const {
+    float x[n];
+    load<n>(source + first, x);
+    copy.put_run<n>(first, x);
+  }
+};
+
 }  // namespace
 
 void adam(const AdamStep& step, TensorView master, TensorView exp_avg, TensorView exp_avg_sq,
@@ -265,6 +281,15 @@ void outer_nesterov(const OuterStep& step, TensorView outer, TensorView velocity
   for_each_pack<run>("outer_nesterov", master.elements(),
                      at_packs<run>(body.outer, body.velocity, body.master), step.place, stream,
                      body);
+}
+
+void round_stochastically(const StochasticRounding& rounding, ConstTensorView source,
+                          TensorView target, device::StreamRef stream, MemorySpace place) {
+  FOURFOLD_EXPECT(source.elements() == target.elements());
+  const RoundStochastically body{source.as<float>(),
+                                 StochasticCopy(target.as<BFloat16>(), rounding)};
+  for_each_pack<run>("round_stochastically", source.elements(),
+                     body.copy.at_runs() && at_packs<run>(body.source), place, stream, body);
 }
 
 }  // namespace fourfold::kernels
