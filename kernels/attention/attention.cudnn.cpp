@@ -3,9 +3,9 @@
 /// @file
 /// Attention through cuDNN's graphs, which its frontend describes. No other file sees the frontend:
 /// it takes most of a minute to compile.
+#include "attention_backend.hpp"
 #include "cudnn_library.hpp"
 #include "runtime/scratch.hpp"
-#include "vendor_attention.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>

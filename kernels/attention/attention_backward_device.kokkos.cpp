@@ -4,7 +4,7 @@
 /// The backward pass on a device where the vendor's library does not serve
 /// (attention_team_device.hpp): gradients of queries by a thread for each query, those of keys and
 /// values by a thread for each key, over all query heads of its group.
-#include "attention_parts_device.hpp"
+#include "attention_backend.hpp"
 #include "attention_team_device.hpp"
 #include "enqueue.hpp"
 #include "runtime/launch.hpp"
@@ -44,8 +44,8 @@ struct DifferentiateQueries {
     const std::int64_t n = item / blocks % shape.heads;
     const std::int64_t b = item / blocks / shape.heads;
     const std::int64_t kv = n / (shape.heads / shape.kv_heads);
-    const TeamTokens mine = tokens_of(block, shape.query_tokens, team.team_size());
-    const std::int64_t query = mine.first + team.team_rank();
+    const Range mine = tokens_of(block, shape.query_tokens, team.team_size());
+    const std::int64_t query = mine.begin + team.team_rank();
     const bool is_here = team.team_rank() < mine.count;
     auto* const keys = team_memory<float>(team, floats);
     float* const values = keys + tile_tokens * room;
@@ -62,7 +62,7 @@ struct DifferentiateQueries {
       delta = given.delta_BNT[given.row(b, n, query)];
     }
     const std::int64_t seen = is_here ? keys_seen(shape, query) : 0;
-    const std::int64_t most = keys_seen(shape, mine.first + mine.count - 1);
+    const std::int64_t most = keys_seen(shape, mine.begin + mine.count - 1);
     for (std::int64_t first = 0; first < most; first += tile_tokens) {
       const int count = static_cast<int>(least(tile_tokens, most - first));
       team.team_barrier();
@@ -114,8 +114,8 @@ struct DifferentiateKeys {
     const std::int64_t block = item % blocks;
     const std::int64_t kv = item / blocks % shape.kv_heads;
     const std::int64_t b = item / blocks / shape.kv_heads;
-    const TeamTokens mine = tokens_of(block, shape.key_tokens, team.team_size());
-    const std::int64_t key = mine.first + team.team_rank();
+    const Range mine = tokens_of(block, shape.key_tokens, team.team_size());
+    const std::int64_t key = mine.begin + team.team_rank();
     const bool is_here = team.team_rank() < mine.count;
     auto* const memory = team_memory<float>(team, floats);
     constexpr int rows = tile_tokens * room;
@@ -131,7 +131,7 @@ struct DifferentiateKeys {
     const std::int64_t group = shape.heads / shape.kv_heads;
     // Queries before the first one that sees a key of the team are left out.
     const std::int64_t begin =
-        shape.causal ? greatest(0, mine.first - shape.query_offset) / tile_tokens * tile_tokens : 0;
+        shape.causal ? greatest(0, mine.begin - shape.query_offset) / tile_tokens * tile_tokens : 0;
     for (std::int64_t n = kv * group; n < (kv + 1) * group; ++n) {
       for (std::int64_t first = begin; first < shape.query_tokens; first += tile_tokens) {
         const int count = static_cast<int>(least(tile_tokens, shape.query_tokens - first));

@@ -12,6 +12,8 @@
 #include "enqueue.hpp"
 #include "vectors/vector_math.hpp"
 
+#include <fourfold/base/box.hpp>
+
 #include <Kokkos_Core.hpp>
 
 namespace fourfold::kernels {
@@ -52,16 +54,6 @@ struct BackwardBlocks {
   float* dq;            // [group, padded_queries, width], before the scale
 };
 
-/// Queries first .. first + queries of head n and keys key .. key + keys.
-struct Pair {
-  std::int64_t b;
-  std::int64_t n;
-  std::int64_t first;
-  std::int64_t queries;
-  std::int64_t key;
-  std::int64_t keys;
-};
-
 /// p = exp(score - lse), ds = p * (dp - delta): in the places of the scores and of dp.
 void differentiate_softmax(float* __restrict score, float* __restrict dp, std::int64_t visible,
                            float lse, float delta) {
@@ -84,17 +76,17 @@ struct DifferentiateHead : AttentionGradients {
     for (std::int64_t key = 0; key < shape.key_tokens; key += attention_block) {
       const std::int64_t keys = std::min(attention_block, shape.key_tokens - key);
       const std::int64_t padded = round_up(keys, tile_rows);
-      load_rows(head(shape, k, b, kv), key, keys, keys, 1.0F, x.k, x.width);
-      load_transposed(head(shape, k, b, kv), key, keys, x.k_transposed);
-      load_transposed(head(shape, v, b, kv), key, keys, x.v_transposed);
+      load_rows(head(shape, k, b, kv), shape.head_dim, key, keys, keys, 1.0F, x.k, x.width);
+      load_transposed(head(shape, k, b, kv), shape.head_dim, key, keys, x.k_transposed);
+      load_transposed(head(shape, v, b, kv), shape.head_dim, key, keys, x.v_transposed);
       std::fill(x.dk, x.dk + padded * x.width, 0.0F);
       std::fill(x.dv, x.dv + padded * x.width, 0.0F);
       const std::int64_t first_block = first_query(shape, key) / attention_block;
       for (std::int64_t n = kv * group; n < (kv + 1) * group; ++n) {
         for (std::int64_t first = first_block * attention_block; first < shape.query_tokens;
              first += attention_block) {
-          add_pair(x,
-                   {b, n, first, std::min(attention_block, shape.query_tokens - first), key, keys});
+          add_pair(x, b, n, {first, std::min(attention_block, shape.query_tokens - first)},
+                   {key, keys});
         }
       }
       write_rows(write_dkv, x.dk, x.width, 1.0F, head(shape, dk, b, kv), key, keys);
@@ -107,12 +99,12 @@ struct DifferentiateHead : AttentionGradients {
   }
 
  private:
-  static void write_rows(Write write, const float* source, std::int64_t stride, float factor,
-                         const Head& x, std::int64_t first, std::int64_t tokens) {
+  void write_rows(Write write, const float* source, std::int64_t stride, float factor,
+                  const Heads& x, std::int64_t first, std::int64_t tokens) const {
     if (write == Write::replace) {
-      store_rows(source, stride, factor, x, first, tokens);
+      store_rows(source, stride, factor, x, shape.head_dim, first, tokens);
     } else {
-      add_rows(source, stride, factor, x, first, tokens);
+      add_rows(source, stride, factor, x, shape.head_dim, first, tokens);
     }
   }
 
@@ -124,19 +116,21 @@ struct DifferentiateHead : AttentionGradients {
     return (b * shape.heads + n) * shape.query_tokens + query;
   }
 
-  void add_pair(const BackwardBlocks& x, const Pair& pair) const {
-    const std::int64_t padded = round_up(pair.queries, tile_rows);
-    load_rows(head(shape, q, pair.b, pair.n), pair.first, pair.queries, padded, shape.scale, x.q,
-              x.width);
-    load_rows(head(shape, dout, pair.b, pair.n), pair.first, pair.queries, padded, 1.0F, x.dout,
-              x.width);
-    for (std::int64_t row = 0; row < pair.queries; row += tile_rows) {
-      add_query_panel(x, pair, row);
+  /// These queries of head n and these keys.
+  void add_pair(const BackwardBlocks& x, std::int64_t b, std::int64_t n, Range queries,
+                Range keys) const {
+    const std::int64_t padded = round_up(queries.count, tile_rows);
+    load_rows(head(shape, q, b, n), shape.head_dim, queries.begin, queries.count, padded,
+              shape.scale, x.q, x.width);
+    load_rows(head(shape, dout, b, n), shape.head_dim, queries.begin, queries.count, padded, 1.0F,
+              x.dout, x.width);
+    for (std::int64_t row = 0; row < queries.count; row += tile_rows) {
+      add_query_panel(x, b, n, queries, keys, row);
     }
-    for (std::int64_t j = 0; j < pair.keys; j += tile_rows) {
+    for (std::int64_t j = 0; j < keys.count; j += tile_rows) {
       // Rows before this one do not see key j or any after it.
       const std::int64_t row =
-          std::max<std::int64_t>(0, first_query(shape, pair.key + j) - pair.first);
+          std::max<std::int64_t>(0, first_query(shape, keys.begin + j) - queries.begin);
       const std::int64_t rows = padded - row;
       if (rows <= 0) {
         break;
@@ -150,12 +144,13 @@ struct DifferentiateHead : AttentionGradients {
   }
 
   /// Probabilities and their gradient for tile_rows queries, and what these add to dq.
-  void add_query_panel(const BackwardBlocks& x, const Pair& pair, std::int64_t row) const {
+  void add_query_panel(const BackwardBlocks& x, std::int64_t b, std::int64_t n, Range queries,
+                       Range keys, std::int64_t row) const {
     float* p = x.p + row * attention_block;
     float* ds = x.ds + row * attention_block;
-    const std::int64_t queries = std::min(tile_rows, pair.queries - row);
+    const std::int64_t panel_queries = std::min(tile_rows, queries.count - row);
     const std::int64_t seen =
-        visible_keys(shape, pair.first + row + queries - 1, pair.key, pair.keys);
+        visible_keys(shape, queries.begin + row + panel_queries - 1, keys.begin, keys.count);
     const std::int64_t columns = round_up(seen, register_lanes);
     if (seen > 0) {
       multiply_panel<false>({x.q + row * x.width, x.width, 1}, x.k_transposed, attention_block, p,
@@ -164,16 +159,16 @@ struct DifferentiateHead : AttentionGradients {
                             ds, attention_block, columns, shape.head_dim);
     }
     for (std::int64_t i = 0; i < tile_rows; ++i) {
-      const std::int64_t query = pair.first + row + i;
-      const std::int64_t index = row_of(pair.b, pair.n, query);
-      const bool real = i < queries;
+      const std::int64_t query = queries.begin + row + i;
+      const std::int64_t index = row_of(b, n, query);
+      const bool real = i < panel_queries;
       differentiate_softmax(p + i * attention_block, ds + i * attention_block,
-                            real ? visible_keys(shape, query, pair.key, pair.keys) : 0,
+                            real ? visible_keys(shape, query, keys.begin, keys.count) : 0,
                             real ? lse_BNT[index] : 0.0F, real ? delta_BNT[index] : 0.0F);
     }
     if (seen > 0) {
       multiply_panel<true>({ds, attention_block, 1}, x.k, x.width,
-                           dq_of(x, pair.n) + (pair.first + row) * x.width, x.width, x.width, seen);
+                           dq_of(x, n) + (queries.begin + row) * x.width, x.width, x.width, seen);
     }
   }
 };
@@ -190,8 +185,8 @@ void sum_delta(const AttentionShape& shape, const ConstHeads& out, const ConstHe
   float* const y = parts.take(block);
   for (std::int64_t first = 0; first < shape.query_tokens; first += attention_block) {
     const std::int64_t queries = std::min(attention_block, shape.query_tokens - first);
-    load_rows(head(shape, out, b, n), first, queries, queries, 1.0F, x, width);
-    load_rows(head(shape, dout, b, n), first, queries, queries, 1.0F, y, width);
+    load_rows(head(shape, out, b, n), shape.head_dim, first, queries, queries, 1.0F, x, width);
+    load_rows(head(shape, dout, b, n), shape.head_dim, first, queries, queries, 1.0F, y, width);
     for (std::int64_t i = 0; i < queries; ++i) {
       float sum = 0;
 #pragma omp simd reduction(+ : sum)

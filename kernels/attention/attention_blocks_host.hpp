@@ -11,7 +11,9 @@
 #include <fourfold/kernels/attention.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace fourfold::kernels {
 
@@ -44,41 +46,34 @@ inline std::int64_t first_query(const AttentionShape& shape, std::int64_t key) {
   return shape.causal ? std::max<std::int64_t>(0, key - shape.query_offset) : 0;
 }
 
-/// One head of one sequence: tokens that are token_stride elements apart.
+/// One head of one sequence: that heads begin there.
 template <class Pointer>
-struct BasicHead {
-  Pointer data;
-  DType dtype;
-  std::int64_t token_stride;
-  std::int64_t head_dim;
+BasicHeads<Pointer> head(const AttentionShape& shape, const BasicHeads<Pointer>& x, std::int64_t b,
+                         std::int64_t n) {
+  using Byte = std::conditional_t<std::is_same_v<Pointer, const void*>, const std::byte, std::byte>;
+  const std::int64_t first = b * x.batch_stride + n * shape.head_dim;
+  return {x.template as<Byte>() + first * size_in_bytes(x.dtype), x.dtype, 0, x.token_stride};
+}
 
-  template <class T>
-  T* as() const {
-    return static_cast<T*>(data);
-  }
-};
-using ConstHead = BasicHead<const void*>;
-using Head = BasicHead<void*>;
-
-ConstHead head(const AttentionShape& shape, const ConstHeads& x, std::int64_t b, std::int64_t n);
-Head head(const AttentionShape& shape, const Heads& x, std::int64_t b, std::int64_t n);
+// x: one head, with so many features.
 
 /// target[t][h] = factor * x[first + t][h], rows `stride` apart; rows from `tokens` to
 /// `padded_tokens` and features from head_dim to `stride` become zero.
-void load_rows(const ConstHead& x, std::int64_t first, std::int64_t tokens,
+void load_rows(const ConstHeads& x, std::int64_t head_dim, std::int64_t first, std::int64_t tokens,
                std::int64_t padded_tokens, float factor, float* target, std::int64_t stride);
 
 /// target[h][t] = x[first + t][h], rows attention_block apart; columns from `tokens` on become
 /// zero.
-void load_transposed(const ConstHead& x, std::int64_t first, std::int64_t tokens, float* target);
+void load_transposed(const ConstHeads& x, std::int64_t head_dim, std::int64_t first,
+                     std::int64_t tokens, float* target);
 
 /// x[first + t][h] = factor * source[t][h], rounded to the storage format.
-void store_rows(const float* source, std::int64_t stride, float factor, const Head& x,
-                std::int64_t first, std::int64_t tokens);
+void store_rows(const float* source, std::int64_t stride, float factor, const Heads& x,
+                std::int64_t head_dim, std::int64_t first, std::int64_t tokens);
 
 /// x[first + t][h] += factor * source[t][h]. @pre x is f32
-void add_rows(const float* source, std::int64_t stride, float factor, const Head& x,
-              std::int64_t first, std::int64_t tokens);
+void add_rows(const float* source, std::int64_t stride, float factor, const Heads& x,
+              std::int64_t head_dim, std::int64_t first, std::int64_t tokens);
 
 /// Hands out parts of scratch (scratch.hpp), each aligned to a cache line.
 class ScratchParts {

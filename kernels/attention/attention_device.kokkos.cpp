@@ -4,7 +4,6 @@
 /// The forward pass on a device where the vendor's library does not serve: a thread has one query
 /// (attention_team_device.hpp), and keeps the running maximum and sum of its softmax.
 #include "attention_backend.hpp"
-#include "attention_parts_device.hpp"
 #include "attention_team_device.hpp"
 #include "enqueue.hpp"
 #include "vectors/vector_math.hpp"
@@ -42,15 +41,15 @@ struct Attend {
     const std::int64_t n = item / blocks % shape.heads;
     const std::int64_t b = item / blocks / shape.heads;
     const std::int64_t kv = n / (shape.heads / shape.kv_heads);
-    const TeamTokens mine = tokens_of(block, shape.query_tokens, team.team_size());
-    const std::int64_t query = mine.first + team.team_rank();
+    const Range mine = tokens_of(block, shape.query_tokens, team.team_size());
+    const std::int64_t query = mine.begin + team.team_rank();
     const bool is_here = team.team_rank() < mine.count;
     auto* const keys = team_memory<float>(team, floats);
     float* const values = keys + tile_tokens * room;
     Query x;
     begin(x, b, n, query, is_here);
     const std::int64_t seen = is_here ? keys_seen(shape, query) : 0;
-    const std::int64_t most = keys_seen(shape, mine.first + mine.count - 1);
+    const std::int64_t most = keys_seen(shape, mine.begin + mine.count - 1);
     for (std::int64_t first = 0; first < most; first += tile_tokens) {
       const int count = static_cast<int>(least(tile_tokens, most - first));
       team.team_barrier();

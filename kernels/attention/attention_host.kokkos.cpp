@@ -100,14 +100,15 @@ struct AttendQueryBlock {
     const std::int64_t padded = round_up(queries, tile_rows);
     const ForwardBlocks blocks_of_item(shape);
     const ForwardBlocks& x = blocks_of_item;
-    load_rows(head(shape, q, b, n), first, queries, padded, shape.scale, x.q, x.width);
+    load_rows(head(shape, q, b, n), shape.head_dim, first, queries, padded, shape.scale, x.q,
+              x.width);
     begin(x, b, n, first, queries, padded);
 
     const std::int64_t seen = visible_keys(shape, first + queries - 1, 0, shape.key_tokens);
     for (std::int64_t key = 0; key < seen; key += attention_block) {
       const std::int64_t keys = std::min(attention_block, seen - key);
-      load_transposed(head(shape, k, b, kv), key, keys, x.k_transposed);
-      load_rows(head(shape, v, b, kv), key, keys, keys, 1.0F, x.v, x.width);
+      load_transposed(head(shape, k, b, kv), shape.head_dim, key, keys, x.k_transposed);
+      load_rows(head(shape, v, b, kv), shape.head_dim, key, keys, keys, 1.0F, x.v, x.width);
       for (std::int64_t row = 0; row < queries; row += tile_rows) {
         attend_panel(x, first, row, std::min(tile_rows, queries - row), key, keys);
       }
@@ -130,7 +131,8 @@ struct AttendQueryBlock {
       return;
     }
     const ConstHeads so_far{out.data, out.dtype, out.batch_stride, out.token_stride};
-    load_rows(head(shape, so_far, b, n), first, queries, padded, 1.0F, x.out, x.width);
+    load_rows(head(shape, so_far, b, n), shape.head_dim, first, queries, padded, 1.0F, x.out,
+              x.width);
     const float* lse = lse_of(b, n, first);
     for (std::int64_t i = 0; i < queries; ++i) {
       x.maximum[i] = lse[i];
@@ -171,7 +173,7 @@ struct AttendQueryBlock {
         row[h] *= inverse;
       }
     }
-    store_rows(x.out, x.width, 1.0F, head(shape, out, b, n), first, queries);
+    store_rows(x.out, x.width, 1.0F, head(shape, out, b, n), shape.head_dim, first, queries);
   }
 };
 

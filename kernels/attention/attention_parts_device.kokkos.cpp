@@ -1,11 +1,9 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "attention_parts_device.hpp"
-
+#include "attention_backend.hpp"
 #include "runtime/scratch.hpp"
 #include "vectors/for_each_pack.hpp"
 #include "vectors/vector_math.hpp"
-#include "vendor_attention.hpp"
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/kernels/attention.hpp>

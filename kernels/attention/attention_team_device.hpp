@@ -11,6 +11,7 @@
 #include "runtime/launch.hpp"
 #include "vectors/storage.hpp"
 
+#include <fourfold/base/box.hpp>
 #include <fourfold/base/contract.hpp>
 #include <fourfold/kernels/attention.hpp>
 
@@ -127,12 +128,8 @@ KOKKOS_FUNCTION inline std::int64_t keys_seen(const AttentionShape& shape, std::
                       : shape.key_tokens;
 }
 
-/// Tokens [first, first + count) of a team.
-struct TeamTokens {
-  std::int64_t first = 0;
-  std::int64_t count = 0;
-};
-KOKKOS_FUNCTION inline TeamTokens tokens_of(std::int64_t block, std::int64_t tokens, int threads) {
+/// Tokens of a team.
+KOKKOS_FUNCTION inline Range tokens_of(std::int64_t block, std::int64_t tokens, int threads) {
   const std::int64_t first = block * threads;
   return {first, least(threads, tokens - first)};
 }

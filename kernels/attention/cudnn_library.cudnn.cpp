@@ -8,7 +8,7 @@
 /// own calls must not come here.
 #include "cudnn_library.hpp"
 
-#include "vendor_attention.hpp"
+#include "attention_backend.hpp"
 
 #include <cudnn.h>
 #include <dlfcn.h>

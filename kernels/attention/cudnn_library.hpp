@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "vendor_attention.hpp"
+#include "attention_backend.hpp"
 
 #include <cstddef>
 #include <string>

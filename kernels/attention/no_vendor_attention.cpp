@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// A build for hosts, or without cuDNN's headers.
-#include "vendor_attention.hpp"
+#include "attention_backend.hpp"
 
 namespace fourfold::kernels {
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "vendor_attention.hpp"
+#include "attention_backend.hpp"
 
 #include <fmt/format.h>
 

@@ -4,9 +4,7 @@
 /// What an emulated device has for cuDNN: the portable kernel, for the calls that cuDNN serves,
 /// with results of 16 bits and as much scratch memory as cuDNN takes. Numbers are the portable
 /// kernel's; the ways to the library and back are those of a GPU.
-#include "vendor_attention.hpp"
-
-#include "attention_parts_device.hpp"
+#include "attention_backend.hpp"
 #include "runtime/scratch.hpp"
 
 #include <fourfold/device/device.hpp>

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "attention/vendor_attention.hpp"
+#include "attention/attention_backend.hpp"
 
 #include <fourfold/kernels/library_memory.hpp>
 

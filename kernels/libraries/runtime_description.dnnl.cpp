@@ -38,12 +38,10 @@ std::string_view isa_name() {
 }  // namespace
 
 std::string description() {
-  const KokkosFacts kokkos = kokkos_facts();
+  const int threads = runtime_thread_count();
   const dnnl_version_t* dnnl = dnnl_version();
-  return fmt::format("Kokkos {}.{}.{} ({}), oneDNN {}.{}.{} ({}), {} thread{}",
-                     kokkos.version / 10000, kokkos.version / 100 % 100, kokkos.version % 100,
-                     kokkos.execution_space, dnnl->major, dnnl->minor, dnnl->patch, isa_name(),
-                     kokkos.threads, kokkos.threads == 1 ? "" : "s");
+  return fmt::format("{}, oneDNN {}.{}.{} ({}), {} thread{}", kokkos_description(), dnnl->major,
+                     dnnl->minor, dnnl->patch, isa_name(), threads, threads == 1 ? "" : "s");
 }
 
 }  // namespace fourfold::kernels

@@ -12,6 +12,7 @@
 
 #include <atomic>
 #include <exception>
+#include <string>
 
 namespace fourfold::kernels {
 namespace {
@@ -47,10 +48,15 @@ void use_runtime_threads() {
   omp_set_num_threads(runtime_threads);
 }
 
-KokkosFacts kokkos_facts() {
-  return {.version = KOKKOS_VERSION,
-          .execution_space = Kokkos::DefaultExecutionSpace::name(),
-          .threads = runtime_threads};
+int runtime_thread_count() {
+  return runtime_threads;
+}
+
+/// Not by fmt, which nvcc cannot read.
+std::string kokkos_description() {
+  return "Kokkos " + std::to_string(KOKKOS_VERSION / 10000) + "." +
+         std::to_string(KOKKOS_VERSION / 100 % 100) + "." + std::to_string(KOKKOS_VERSION % 100) +
+         " (" + Kokkos::DefaultExecutionSpace::name() + ")";
 }
 
 }  // namespace fourfold::kernels

@@ -5,47 +5,40 @@
 #include <fourfold/device/buffer.hpp>
 #include <fourfold/kernels/runtime.hpp>
 
-#include <algorithm>
 #include <atomic>
-#include <vector>
+#include <map>
 
 namespace fourfold::kernels {
 namespace {
 
-struct StreamScratch {
-  device::StreamRef stream;
-  device::StreamBuffer buffer;
-};
+/// A thread's, by stream.
+using Buffers = std::map<void*, device::StreamBuffer>;
 
 thread_local std::uint64_t moves = 0;             ///< of the thread's memory
 std::atomic<std::uint64_t> other_algorithms = 0;  ///< of products, which threads share
 thread_local std::size_t taken = 0;
 
-void* at_least(std::size_t bytes, device::StreamRef stream, std::vector<StreamScratch>& owned) {
-  auto found = std::find_if(owned.begin(), owned.end(),
-                            [&](const StreamScratch& one) { return one.stream == stream; });
-  if (found == owned.end()) {
-    found = owned.insert(owned.end(), {stream, device::StreamBuffer()});
-  }
-  if (found->buffer.bytes() < bytes) {
-    taken -= found->buffer.bytes();
-    found->buffer.give_back(stream);
-    found->buffer = device::StreamBuffer(bytes, stream);
+void* at_least(std::size_t bytes, device::StreamRef stream, Buffers& owned) {
+  device::StreamBuffer& buffer = owned[stream.native()];
+  if (buffer.bytes() < bytes) {
+    taken -= buffer.bytes();
+    buffer.give_back(stream);
+    buffer = device::StreamBuffer(bytes, stream);
     taken += bytes;
     ++moves;
   }
-  return found->buffer.data();
+  return buffer.data();
 }
 
 }  // namespace
 
 void* scratch(std::size_t bytes, device::StreamRef stream) {
-  thread_local std::vector<StreamScratch> owned;
+  thread_local Buffers owned;
   return at_least(bytes, stream, owned);
 }
 
 void* staging(std::size_t bytes, device::StreamRef stream) {
-  thread_local std::vector<StreamScratch> owned;
+  thread_local Buffers owned;
   return at_least(bytes, stream, owned);
 }
 

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 namespace fourfold::kernels {
 
 /// Makes OpenMP (and so oneDNN) use the Runtime's number of threads in the calling thread. OpenMP
@@ -17,12 +19,10 @@ void check_kokkos_threads();
 /// every core, as it also does for what it cannot read. @throws UserError (config)
 int threads_from_environment();
 
-/// What only a *.kokkos.cpp can tell: those are compiled by nvcc too, which cannot read fmt.
-struct KokkosFacts {
-  int version = 0;  ///< 10000 major + 100 minor + patch
-  const char* execution_space = "";
-  int threads = 1;  ///< of this rank
-};
-KokkosFacts kokkos_facts();
+/// That of this rank.
+int runtime_thread_count();
+
+/// "Kokkos 4.6.1 (Serial)"
+std::string kokkos_description();
 
 }  // namespace fourfold::kernels

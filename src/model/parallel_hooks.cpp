@@ -6,6 +6,23 @@
 
 namespace fourfold::model {
 
+void attend(const AttentionMatmul& product, MatmulObserver* observer, device::StreamRef stream) {
+  make_observed(observer, product, stream, [&] {
+    const auto attention = product.merges ? kernels::attention_merge : kernels::attention;
+    attention(product.shape, product.q, product.k, product.v, product.out, product.lse_BNT, stream);
+  });
+}
+
+void differentiate_attention_part(const kernels::AttentionGradients& product,
+                                  MatmulObserver* observer, device::StreamRef stream) {
+  make_observed(observer, product, stream, [&] {
+    kernels::attention_backward_part(product.shape, product.q, product.k, product.v, product.out,
+                                     product.dout, product.lse_BNT, product.delta_BNT, product.dq,
+                                     product.write_dq, product.dk, product.dv, product.write_dkv,
+                                     stream);
+  });
+}
+
 Range ParallelHooks::residual_rows(std::int64_t rows) const {
   return {0, rows};
 }
@@ -39,7 +56,7 @@ void ParallelHooks::attention_backward(const kernels::AttentionShape& shape, ker
                                        const float* lse_BNT, float* delta_BNT, kernels::Heads dq,
                                        kernels::Heads dk, kernels::Heads dv,
                                        device::StreamRef stream) {
-  const AttentionGradient product{
+  const kernels::AttentionGradients product{
       shape, q, k, v, out, dout, lse_BNT, nullptr, dq, kernels::Write::replace, dk, dv};
   make_observed(matmul_observer_, product, stream, [&] {
     kernels::attention_backward(shape, q, k, v, out, dout, lse_BNT, delta_BNT, dq, dk, dv, stream);

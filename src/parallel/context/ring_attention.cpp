@@ -71,7 +71,7 @@ class RingAttention : public ContextParallel {
   /// those of the queries.
   /// @param queries  and their gradients, f32; whatever keys are here
   /// @param has_dq   by chunk: whether there is something to add to
-  void differentiate(const model::AttentionGradient& queries, std::array<bool, 2>& has_dq,
+  void differentiate(const kernels::AttentionGradients& queries, std::array<bool, 2>& has_dq,
                      int key_rank, ConstHeads k, ConstHeads v, const KeyValues& target,
                      device::StreamRef stream);
 
@@ -194,7 +194,7 @@ void RingAttention::attention(const AttentionShape& shape, ConstHeads q, ConstHe
   }
 }
 
-void RingAttention::differentiate(const model::AttentionGradient& queries,
+void RingAttention::differentiate(const kernels::AttentionGradients& queries,
                                   std::array<bool, 2>& has_dq, int key_rank, ConstHeads k,
                                   ConstHeads v, const KeyValues& target, device::StreamRef stream) {
   const AttentionShape& shape = queries.shape;
@@ -234,13 +234,13 @@ void RingAttention::attention_backward(const AttentionShape& shape, ConstHeads q
                                        const float* lse_BNT, float* delta_BNT, Heads dq, Heads dk,
                                        Heads dv, device::StreamRef stream) {
   const std::int64_t chunk = shape.query_tokens / 2;
-  const model::AttentionGradient queries{.shape = shape,
-                                         .q = q,
-                                         .out = out,
-                                         .dout = dout,
-                                         .lse_BNT = lse_BNT,
-                                         .delta_BNT = delta_BNT,
-                                         .dq = f32_image(dq, shape)};
+  const kernels::AttentionGradients queries{.shape = shape,
+                                            .q = q,
+                                            .out = out,
+                                            .dout = dout,
+                                            .lse_BNT = lse_BNT,
+                                            .delta_BNT = delta_BNT,
+                                            .dq = f32_image(dq, shape)};
   std::array<bool, 2> has_dq{};
   KeyValues made = gradients(gradients_[0], shape);
   KeyValues departing = gradients(gradients_[1], shape);

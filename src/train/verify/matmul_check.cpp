@@ -186,7 +186,7 @@ void MatmulCheck::before(const model::AttentionMatmul& product, device::StreamRe
   }
 }
 
-void MatmulCheck::before(const model::AttentionGradient& product, device::StreamRef stream) {
+void MatmulCheck::before(const kernels::AttentionGradients& product, device::StreamRef stream) {
   attention_ = {};
   if (product.write_dq == Write::accumulate) {
     attention_.dq_before = queries_on_host(product.shape, product.dq, stream);
@@ -214,7 +214,7 @@ void MatmulCheck::after(const model::AttentionMatmul& product, device::StreamRef
        check_attention(attention_, next_key()));
 }
 
-void MatmulCheck::after(const model::AttentionGradient& product, device::StreamRef stream) {
+void MatmulCheck::after(const kernels::AttentionGradients& product, device::StreamRef stream) {
   const AttentionShape& shape = product.shape;
   read_attention(product, stream);
   attention_.dout = queries_on_host(shape, product.dout, stream);

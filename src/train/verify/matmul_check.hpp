@@ -42,8 +42,8 @@ class MatmulCheck final : public model::MatmulObserver {
   void after(const model::LinearMatmul& product, device::StreamRef stream) override;
   void before(const model::AttentionMatmul& product, device::StreamRef stream) override;
   void after(const model::AttentionMatmul& product, device::StreamRef stream) override;
-  void before(const model::AttentionGradient& product, device::StreamRef stream) override;
-  void after(const model::AttentionGradient& product, device::StreamRef stream) override;
+  void before(const kernels::AttentionGradients& product, device::StreamRef stream) override;
+  void after(const kernels::AttentionGradients& product, device::StreamRef stream) override;
 
  private:
   Departure check_linear(const model::LinearMatmul& product, device::StreamRef stream) const;

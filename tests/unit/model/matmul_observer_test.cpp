@@ -17,7 +17,7 @@
 #include <set>
 #include <string>
 
-using fourfold::model::AttentionGradient;
+using fourfold::kernels::AttentionGradients;
 using fourfold::model::AttentionMatmul;
 using fourfold::model::Family;
 using fourfold::model::Gradients;
@@ -54,10 +54,10 @@ class Counter : public model::MatmulObserver {
     ++ended;
     ++attentions;
   }
-  void before(const AttentionGradient& /*product*/, device::StreamRef /*stream*/) override {
+  void before(const AttentionGradients& /*product*/, device::StreamRef /*stream*/) override {
     ++begun;
   }
-  void after(const AttentionGradient& /*product*/, device::StreamRef /*stream*/) override {
+  void after(const AttentionGradients& /*product*/, device::StreamRef /*stream*/) override {
     ++ended;
     ++attention_gradients;
   }

@@ -112,6 +112,23 @@ void attention_backward_part(const AttentionShape& shape, ConstHeads q, ConstHea
                              const float* delta_BNT, Heads dq, Write write_dq, Heads dk, Heads dv,
                              Write write_dkv, device::StreamRef stream);
 
+/// The operands of attention_backward() and attention_backward_part(), where they are handed on.
+struct AttentionGradients {
+  AttentionShape shape = {};
+  ConstHeads q = {};
+  ConstHeads k = {};
+  ConstHeads v = {};
+  ConstHeads out = {};  ///< without data where it is not at hand; delta is, then
+  ConstHeads dout = {};
+  const float* lse_BNT = nullptr;
+  const float* delta_BNT = nullptr;
+  Heads dq = {};
+  Write write_dq = Write::replace;
+  Heads dk = {};
+  Heads dv = {};
+  Write write_dkv = Write::replace;
+};
+
 /// How much of a tensor of heads is meant: `features` neighbours of each token, one head or
 /// several.
 struct HeadRows {

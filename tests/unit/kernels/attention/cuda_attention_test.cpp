@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 // Attention of the vendor's library by itself, without the rest of the kernels: on a GPU only.
+#include "attention/attention_backend.hpp"
 #include "attention/cudnn_library.hpp"
-#include "attention/vendor_attention.hpp"
 #include "vectors/random_tensor.hpp"
 
 #include <fourfold/base/error.hpp>

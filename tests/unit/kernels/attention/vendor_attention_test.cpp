@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 // Which calls of attention go to cuDNN, without it.
-#include "attention/vendor_attention.hpp"
+#include "attention/attention_backend.hpp"
 
 #include <fourfold/kernels/library_memory.hpp>
 

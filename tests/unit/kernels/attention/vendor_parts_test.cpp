@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention over parts of the keys where the vendor's library computes them: each part rounded to
 // 16 bits, and added up in f32.
-#include "attention/vendor_attention.hpp"
+#include "attention/attention_backend.hpp"
 #include "vectors/random_tensor.hpp"
 
 #include <fourfold/kernels/attention.hpp>

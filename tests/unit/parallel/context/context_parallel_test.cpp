@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 // Attention over a cut sequence against kernels::reference over the whole one.
-#include "attention/vendor_attention.hpp"
+#include "attention/attention_backend.hpp"
 #include "shared_arena.hpp"
 #include "sweep.hpp"
 #include "trace/counting_communicator.hpp"
@@ -214,7 +214,7 @@ struct Part {
 };
 
 /// How far results may be off beyond one rounding to storage. Where a device's library may compute
-/// parts (vendor_attention.hpp) each of them is rounded, too.
+/// parts (attention_backend.hpp) each of them is rounded, too.
 double bar(double of_f32, const Sizes& s, DType dtype) {
   const bool is_by_library = device::has_own_memory && dtype != DType::f32 && s.head_dim % 8 == 0;
   return is_by_library ? 3 * test::last_place(dtype) : of_f32;

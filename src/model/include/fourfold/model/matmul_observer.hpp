@@ -47,26 +47,10 @@ struct AttentionMatmul {
   bool merges = false;  ///< with what out and lse hold
 };
 
-/// One call of kernels::attention_backward or attention_backward_part.
-struct AttentionGradient {
-  kernels::AttentionShape shape = {};
-  kernels::ConstHeads q = {};
-  kernels::ConstHeads k = {};
-  kernels::ConstHeads v = {};
-  kernels::ConstHeads out = {};  ///< without data where it is not at hand; delta is, then
-  kernels::ConstHeads dout = {};
-  const float* lse_BNT = nullptr;
-  const float* delta_BNT = nullptr;
-  kernels::Heads dq = {};
-  kernels::Write write_dq = kernels::Write::replace;
-  kernels::Heads dk = {};
-  kernels::Heads dv = {};
-  kernels::Write write_dkv = kernels::Write::replace;
-};
-
-/// Is shown each product twice: before it is enqueued on `stream`, and after. What it was made of
-/// and what it has made stays as it is until the second call returns. Observers may block the host:
-/// a run that is observed records no CUDA graphs. One thread per object.
+/// Is shown each product, those of attention's gradients by the operands of the kernel, twice:
+/// before it is enqueued on `stream`, and after. What it was made of and what it has made stays as
+/// it is until the second call returns. Observers may block the host: a run that is observed
+/// records no CUDA graphs. One thread per object.
 class MatmulObserver {
  public:
   virtual ~MatmulObserver() = default;
@@ -81,8 +65,8 @@ class MatmulObserver {
   virtual void after(const LinearMatmul& product, device::StreamRef stream) = 0;
   virtual void before(const AttentionMatmul& product, device::StreamRef stream) = 0;
   virtual void after(const AttentionMatmul& product, device::StreamRef stream) = 0;
-  virtual void before(const AttentionGradient& product, device::StreamRef stream) = 0;
-  virtual void after(const AttentionGradient& product, device::StreamRef stream) = 0;
+  virtual void before(const kernels::AttentionGradients& product, device::StreamRef stream) = 0;
+  virtual void after(const kernels::AttentionGradients& product, device::StreamRef stream) = 0;
 };
 
 /// Calls make(), and shows the product to `observer`, if there is one.
@@ -100,7 +84,7 @@ void make_observed(MatmulObserver* observer, const Product& product, device::Str
 
 /// The kernels of these names, shown to `observer`.
 void attend(const AttentionMatmul& product, MatmulObserver* observer, device::StreamRef stream);
-void differentiate_attention_part(const AttentionGradient& product, MatmulObserver* observer,
-                                  device::StreamRef stream);
+void differentiate_attention_part(const kernels::AttentionGradients& product,
+                                  MatmulObserver* observer, device::StreamRef stream);
 
 }  // namespace fourfold::model
