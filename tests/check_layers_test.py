@@ -70,7 +70,7 @@ class CheckLayers(unittest.TestCase):
             self.clean("kernels/attention/attention.cudnn.cpp", f"#include <{header}>\n")
             self.breach("kernels/attention/vendor_attention.cpp", f"#include <{header}>\n", f"<{header}>")
             self.breach("src/device/device.cuda.cpp", f"#include <{header}>\n", f"<{header}>")
-        self.clean("kernels/attention/attention.cudnn.cpp", '#include "cudnn_library.hpp"\n#include "attention_backend.hpp"\n')
+        self.clean("kernels/attention/attention.cudnn.cpp", '#include "attention_backend.hpp"\n')
         for kind, other in (("host", "device"), ("device", "host")):
             header = f"vectors/rows_{kind}.hpp"
             self.breach("kernels/cast/cast.kokkos.cpp", f'#include "{header}"\n', f"<{header}>")

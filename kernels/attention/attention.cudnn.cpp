@@ -4,7 +4,6 @@
 /// Attention through cuDNN's graphs, which its frontend describes. No other file sees the frontend:
 /// it takes most of a minute to compile.
 #include "attention_backend.hpp"
-#include "cudnn_library.hpp"
 #include "runtime/scratch.hpp"
 
 #include <fourfold/base/error.hpp>

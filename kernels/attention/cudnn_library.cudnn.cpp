@@ -6,7 +6,6 @@
 /// itself, but then it also takes a second CUDA runtime (libcudart.so) beside the one that is
 /// linked here, and fails where that is missing. The functions are hidden from libraries: cuDNN's
 /// own calls must not come here.
-#include "cudnn_library.hpp"
 
 #include "attention_backend.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 // That cuDNN understands our graphs and has engines for them on GPUs that are not here.
-#include "attention/cudnn_library.hpp"
+#include "attention/attention_backend.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention of the vendor's library by itself, without the rest of the kernels: on a GPU only.
 #include "attention/attention_backend.hpp"
-#include "attention/cudnn_library.hpp"
 #include "vectors/random_tensor.hpp"
 
 #include <fourfold/base/error.hpp>
