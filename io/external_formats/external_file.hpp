@@ -16,15 +16,9 @@
 
 namespace fourfold::io {
 
-/// A file of another program, open for reading, with the name that messages call it by.
-struct ExternalFile {
-  std::filesystem::path path;
-  InputFile file;
-};
-
-/// Links are followed. @throws UserError (config) when there is no such file, it cannot be opened
-/// or is no regular file, or a link leads nowhere
-std::shared_ptr<const ExternalFile> open_external(const std::filesystem::path& path);
+/// Opens a file of another program. Links are followed. @throws UserError (config) when there is no
+/// such file, it cannot be opened or is no regular file, or a link leads nowhere
+std::shared_ptr<const InputFile> open_external(const std::filesystem::path& path);
 
 /// Reads `text`, the JSON of a safetensors file, and checks that it is of the expected form,
 /// without a name twice, and that type, shape and byte range of each array agree. Memory stays in

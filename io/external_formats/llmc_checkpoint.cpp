@@ -78,10 +78,10 @@ std::string llmc_header(const LlmcSizes& sizes, DType dtype) {
 }
 
 LlmcCheckpoint::LlmcCheckpoint(const std::filesystem::path& path) {
-  const std::shared_ptr<const ExternalFile> opened = open_external(path);
+  const std::shared_ptr<const InputFile> opened = open_external(path);
   Header header{};
-  const std::uint64_t size = opened->file.size_bytes();
-  if (size < sizeof header || opened->file.read_at(0, std::as_writable_bytes(std::span(header))) ||
+  const std::uint64_t size = opened->size_bytes();
+  if (size < sizeof header || opened->read_at(0, std::as_writable_bytes(std::span(header))) ||
       header[0] != magic) {
     throw UserError(
         ExitCode::config,
@@ -123,7 +123,7 @@ LlmcCheckpoint::LlmcCheckpoint(const std::filesystem::path& path) {
             arrays.empty() ? "cannot be" : format_message("takes {}", end)));
   }
   for (StoredArray::Description& array : arrays) {
-    arrays_.emplace_back(opened, std::move(array));
+    arrays_.emplace_back(opened, path, std::move(array));
   }
 }
 

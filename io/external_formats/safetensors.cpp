@@ -32,25 +32,24 @@ constexpr const char* single_name = "model.safetensors";
 }
 
 /// The JSON of a file's header. @throws UserError (data_corrupt)
-std::string header_text(const ExternalFile& opened) {
-  const std::uint64_t size = opened.file.size_bytes();
+std::string header_text(const std::filesystem::path& path, const InputFile& opened) {
+  const std::uint64_t size = opened.size_bytes();
   std::uint64_t length = 0;
   static_assert(std::endian::native == std::endian::little);
   if (size < length_bytes) {
-    damaged(opened.path,
-            format_message("has {} bytes, fewer than its header's length takes", size));
+    damaged(path, format_message("has {} bytes, fewer than its header's length takes", size));
   }
-  Defect defect = opened.file.read_at(0, std::as_writable_bytes(std::span(&length, 1)));
+  Defect defect = opened.read_at(0, std::as_writable_bytes(std::span(&length, 1)));
   if (!defect && (length > longest_header || length > size - length_bytes)) {
-    damaged(opened.path, format_message("says that its header has {} bytes, and {} follow", length,
-                                        size - length_bytes));
+    damaged(path, format_message("says that its header has {} bytes, and {} follow", length,
+                                 size - length_bytes));
   }
   std::string text(defect ? 0 : length, '\0');
   if (!defect) {
-    defect = opened.file.read_at(length_bytes, std::as_writable_bytes(std::span(text)));
+    defect = opened.read_at(length_bytes, std::as_writable_bytes(std::span(text)));
   }
   if (defect) {
-    damaged(opened.path, *defect);
+    damaged(path, *defect);
   }
   return text;
 }
@@ -81,8 +80,8 @@ bool is_plain(std::string_view name) noexcept {
 }  // namespace
 
 SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) {
-  const std::shared_ptr<const ExternalFile> opened = open_external(path);
-  const std::string text = header_text(*opened);
+  const std::shared_ptr<const InputFile> opened = open_external(path);
+  const std::string text = header_text(path, *opened);
   std::vector<StoredArray::Description> arrays;
   Defect defect = parse_safetensors_header(text, arrays, metadata_);
   const std::uint64_t start = length_bytes + text.size();
@@ -90,14 +89,14 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) {
     std::ranges::sort(arrays, {}, [](const StoredArray::Description& array) {
       return std::pair(array.first_byte, array.bytes);
     });
-    defect = gap_or_overlap(arrays, opened->file.size_bytes() - start);
+    defect = gap_or_overlap(arrays, opened->size_bytes() - start);
   }
   if (defect) {
     damaged(path, *defect);
   }
   for (StoredArray::Description& array : arrays) {
     array.first_byte += start;
-    arrays_.emplace_back(opened, std::move(array));
+    arrays_.emplace_back(opened, path, std::move(array));
   }
 }
 

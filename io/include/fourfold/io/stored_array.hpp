@@ -15,7 +15,7 @@
 
 namespace fourfold::io {
 
-struct ExternalFile;
+class InputFile;
 
 /// An array in a file of another program: dense, row-major, little-endian. Cheap to copy; the file
 /// stays open as long as one of its arrays lives. Reading is thread-safe.
@@ -29,15 +29,16 @@ class StoredArray {
     std::uint64_t first_byte = 0;  ///< in the file
     std::uint64_t bytes = 0;
   };
-  /// @pre the file has these bytes
-  StoredArray(std::shared_ptr<const ExternalFile> file, Description description);
+  /// @param path  what messages call the file  @pre the file has these bytes
+  StoredArray(std::shared_ptr<const InputFile> file, std::filesystem::path path,
+              Description description);
 
   const std::string& name() const noexcept { return description_.name; }
   const std::string& type() const noexcept { return description_.type; }
   std::optional<DType> dtype() const noexcept { return description_.dtype; }
   const Shape& shape() const noexcept { return description_.shape; }
   std::uint64_t bytes() const noexcept { return description_.bytes; }
-  const std::filesystem::path& path() const noexcept;
+  const std::filesystem::path& path() const noexcept { return path_; }
 
   /// Fills `target` from byte `first` of the array on. Blocks.
   /// @pre first + target.size() <= bytes()
@@ -45,7 +46,8 @@ class StoredArray {
   void read(std::uint64_t first, std::span<std::byte> target) const;
 
  private:
-  std::shared_ptr<const ExternalFile> file_;
+  std::shared_ptr<const InputFile> file_;
+  std::filesystem::path path_;
   Description description_;
 };
 
