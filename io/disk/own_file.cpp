@@ -142,19 +142,20 @@ constexpr auto longest_wait = std::chrono::seconds(5);
 
 }  // namespace
 
-FolderLock::FolderLock(const std::filesystem::path& folder)
-    : folder_(open_folder(folder.empty() ? "." : folder, Links::follow)) {
-  if (!folder_ && errno == EACCES) {
+FileDescriptor lock_folder(const std::filesystem::path& folder) {
+  FileDescriptor opened = open_folder(folder.empty() ? "." : folder, Links::follow);
+  if (!opened && errno == EACCES) {
     throw UserError(ExitCode::cannot_write,
                     format_message("{}: may be written, but not read, and so names in it cannot be "
                                    "made to last; give read access, or choose another folder",
                                    folder.empty() ? "." : folder.string()));
   }
   const auto end = std::chrono::steady_clock::now() + longest_wait;
-  while (folder_ && ::flock(folder_.get(), LOCK_EX | LOCK_NB) != 0 &&
+  while (opened && ::flock(opened.get(), LOCK_EX | LOCK_NB) != 0 &&
          (errno == EWOULDBLOCK || errno == EINTR) && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
+  return opened;
 }
 
 }  // namespace fourfold::io

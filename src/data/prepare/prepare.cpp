@@ -217,7 +217,8 @@ class Preparation {
     open_inputs();
     const std::vector<std::string> prefixes = prefixes_of(options);
     {
-      const io::FolderLock lock(options.output_prefix.parent_path());  // as in publish()
+      // As in publish().
+      const FileDescriptor lock = io::lock_folder(options.output_prefix.parent_path());
       for (const std::string& prefix : prefixes) {
         refuse_to_replace_others(prefix, options);
         require_replaceable(prefix);
@@ -302,7 +303,7 @@ class Preparation {
     }
     // Another preparation of the same name may be as far: one's index must not come beside the
     // other's tokens.
-    const io::FolderLock lock(options_.output_prefix.parent_path());
+    const FileDescriptor lock = io::lock_folder(options_.output_prefix.parent_path());
     for (const std::string& prefix : new_prefixes_) {  // what has come there in the meantime
       refuse_to_replace_others(prefix, options_);
     }

@@ -66,18 +66,12 @@ std::filesystem::path followed(const std::filesystem::path& output);
 void refuse_input_as_output(const std::filesystem::path& output,
                             std::span<const std::filesystem::path> inputs);
 
-/// Holds a folder while several names in it change together: another process that locks it waits.
-/// Advisory (flock), and gone with the process. Where the file system knows no such locks, as some
-/// network file systems do not, nobody waits, and nobody waits for more than 5 seconds.
-class FolderLock {
- public:
-  /// @param folder  an empty path is the working directory
-  /// @throws UserError (cannot_write) for a folder that may not be read, whose names cannot be
-  /// synced
-  explicit FolderLock(const std::filesystem::path& folder);
-
- private:
-  FileDescriptor folder_;
-};
+/// Holds a folder while several names in it change together, until the handle ends: another process
+/// that locks it waits. Advisory (flock), and gone with the process. Where the file system knows no
+/// such locks, as some network file systems do not, nobody waits, and nobody waits for more than 5
+/// seconds.
+/// @param folder  an empty path is the working directory
+/// @throws UserError (cannot_write) for a folder that may not be read, whose names cannot be synced
+[[nodiscard]] FileDescriptor lock_folder(const std::filesystem::path& folder);
 
 }  // namespace fourfold::io

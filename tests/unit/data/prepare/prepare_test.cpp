@@ -327,7 +327,7 @@ TEST_CASE("two preparations of one name leave the files of one of them", "[prepa
       --running;
     }
     ::usleep(20'000);  // the others get their turns
-    const fourfold::io::FolderLock between(folder.path());
+    const fourfold::FileDescriptor between = fourfold::io::lock_folder(folder.path());
     if (std::filesystem::exists(folder / "out.idx")) {
       const fourfold::io::TokenFile file(folder / "out.bin");
       try {
@@ -370,7 +370,8 @@ TEST_CASE("a signal leaves the older files or the newer ones, at every moment", 
 
 TEST_CASE("an output's folder that another process holds is waited for a while", "[prepare]") {
   const ScratchFolder folder;
-  const fourfold::io::FolderLock held(folder.path());  // as flock(1) does for what it starts
+  // As flock(1) does for what it starts.
+  const fourfold::FileDescriptor held = fourfold::io::lock_folder(folder.path());
   prepare({.inputs = {folder.write("a.txt", "text")}, .output_prefix = folder / "out"});
   CHECK(documents_of(folder / "out") == Texts{"text"});
 }
