@@ -57,7 +57,9 @@ std::optional<std::string> link_of_step(const std::filesystem::path& directory, 
 }
 
 std::vector<PassedOver> passed_over_in(const std::filesystem::path& directory) {
-  return list_directory(directory).passed_over;
+  std::vector<PassedOver> entries;
+  list_steps(directory, &entries);
+  return entries;
 }
 
 void warn_of_passed_over(std::span<const PassedOver> entries) {
@@ -69,9 +71,9 @@ void warn_of_passed_over(std::span<const PassedOver> entries) {
 void require_no_lost_steps(const std::filesystem::path& directory, std::int64_t after,
                            comm::Communicator& communicator) {
   comm::run_on_root(communicator, [&] {
-    const StepListing listing = list_directory(directory);
-    warn_of_passed_over(listing.passed_over);
-    for (const PassedOver& entry : listing.passed_over) {
+    const std::vector<PassedOver> passed_over = passed_over_in(directory);
+    warn_of_passed_over(passed_over);
+    for (const PassedOver& entry : passed_over) {
       if (entry.step && *entry.step > after) {
         throw UserError(
             ExitCode::data_corrupt,
@@ -89,7 +91,7 @@ void require_no_lost_steps(const std::filesystem::path& directory, std::int64_t 
 std::int64_t newest_step(const std::filesystem::path& directory, comm::Communicator& communicator) {
   std::int64_t newest = -1;
   comm::run_on_root(communicator, [&] {
-    const std::vector<std::int64_t> steps = steps_in(directory);
+    const std::vector<std::int64_t> steps = list_steps(directory);
     newest = steps.empty() ? -1 : steps.back();
   });
   return comm::all_reduce_scalar(communicator, newest, comm::ReduceOp::max);
@@ -99,15 +101,16 @@ std::optional<Checkpoint> find_newest_valid(const std::filesystem::path& directo
                                             comm::Communicator& communicator, std::int64_t before) {
   const auto look = [&] {
     Inspection found = no_checkpoint("none");
-    StepListing listing = list_directory(directory);
+    std::vector<PassedOver> passed_over;
+    std::vector<std::int64_t> steps = list_steps(directory, &passed_over);
     if (before == std::numeric_limits<std::int64_t>::max()) {
-      warn_of_passed_over(listing.passed_over);
-      if (!listing.steps.empty()) {
-        warn_of_lost_latest(directory, listing.steps.back());
+      warn_of_passed_over(passed_over);
+      if (!steps.empty()) {
+        warn_of_lost_latest(directory, steps.back());
       }
     }
-    std::ranges::reverse(listing.steps);
-    for (const std::int64_t step : listing.steps) {
+    std::ranges::reverse(steps);
+    for (const std::int64_t step : steps) {
       if (step >= before) {
         continue;
       }

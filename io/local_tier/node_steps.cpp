@@ -40,7 +40,7 @@ void remove_local_steps(const std::filesystem::path& home, std::span<const std::
 void remove_outdated_local_steps(const std::filesystem::path& home, std::int64_t step,
                                  int keep_last) {
   warn_of("a node-local step", [&] {
-    std::vector<std::int64_t> steps = steps_in(home);
+    std::vector<std::int64_t> steps = list_steps(home);
     std::erase_if(steps, [&](std::int64_t other) { return other > step; });
     steps.resize(steps.size() - std::min<std::size_t>(steps.size(), keep_last));
     return remove_steps(home, steps);

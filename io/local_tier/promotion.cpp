@@ -46,19 +46,20 @@ void pass_over(std::int64_t step, const std::string& reason) {
 
 /// The node-local steps of this node. Names what is passed over.
 std::vector<std::int64_t> listed(const fs::path& home) {
-  StepListing listing = list_directory(home);
-  for (const PassedOver& entry : listing.passed_over) {
+  std::vector<PassedOver> passed_over;
+  std::vector<std::int64_t> steps = list_steps(home, &passed_over);
+  for (const PassedOver& entry : passed_over) {
     log::local(log::Level::warning,
                format_message("{}: is passed over: it {}", entry.path.string(), entry.why));
   }
-  return std::move(listing.steps);
+  return steps;
 }
 
 /// -1 when there is none. Steps that are passed over here are named when the run restores.
 std::int64_t newest_in_store(const fs::path& directory, comm::Communicator& world) {
   std::int64_t newest = -1;
   comm::run_on_root(world, [&] {
-    std::vector<std::int64_t> steps = steps_in(directory);
+    std::vector<std::int64_t> steps = list_steps(directory);
     while (!steps.empty() && inspect(directory / step_folder_name(steps.back())).defect) {
       steps.pop_back();
     }

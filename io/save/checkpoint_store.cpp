@@ -87,7 +87,7 @@ void CheckpointStore::take_lease(comm::Communicator& communicator) {
         directory_, LeaseHolder::this_process(),
         LeaseOptions{
             .beat = options_.lease_beat, .silence = 6 * options_.lease_beat, .provisional = true});
-    const std::vector<std::int64_t> steps = steps_in(directory_);
+    const std::vector<std::int64_t> steps = list_steps(directory_);
     steps_at_first_ = {steps.begin(), steps.end()};
   });
 }
@@ -100,7 +100,7 @@ void CheckpointStore::confirm_lease() {
   lease_->confirm();
   lease_->check();
   // Until now an earlier holder that stood still could go on, and what restore() found is old.
-  for (const std::int64_t step : steps_in(directory_)) {
+  for (const std::int64_t step : list_steps(directory_)) {
     if (!steps_at_first_.contains(step)) {
       throw UserError(
           ExitCode::stopped_saved,

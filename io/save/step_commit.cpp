@@ -51,7 +51,7 @@ std::optional<std::string> manifest_saved_already(const std::filesystem::path& d
 std::string later_steps(const std::filesystem::path& directory, std::int64_t step) {
   constexpr std::size_t shown = 3;
   std::vector<std::string> names;
-  for (const std::int64_t other : steps_in(directory)) {
+  for (const std::int64_t other : list_steps(directory)) {
     if (other > step) {
       names.push_back(names.size() < shown ? step_folder_name(other) : "...");
     }

@@ -103,7 +103,7 @@ std::vector<std::int64_t> steps_to_remove(std::span<const KnownStep> steps,
 std::vector<KnownStep> known_steps(const std::filesystem::path& directory, std::int64_t newest,
                                    bool with_losses) {
   std::vector<KnownStep> known;
-  for (const std::int64_t step : steps_in(directory)) {
+  for (const std::int64_t step : list_steps(directory)) {
     if (step <= newest) {
       known.push_back(with_losses ? with_loss(directory, step) : KnownStep{.step = step});
     }

@@ -84,22 +84,12 @@ void write_latest(const std::filesystem::path& directory, std::int64_t step,
 std::filesystem::path set_aside(const std::filesystem::path& directory, std::int64_t step,
                                 std::uint64_t looked_at, const AskLease& ask);
 
-// Which steps a directory holds. Everything that looks for steps asks here, so that all agree on
-// what is one: a folder of a step's name, or a link that leads to a folder. Local.
+// What list_steps() (step_place.hpp) goes by. Local.
 
 /// The step in "step-000000010"; nothing for other names.
 std::optional<std::int64_t> step_of_folder(std::string_view name) noexcept;
 /// None when there is no such folder. One that is there but cannot be read, or a link that leads
 /// nowhere, must not pass for empty: a run would silently start anew. @throws UserError (config)
 std::vector<std::string> names_or_none(const std::filesystem::path& directory);
-
-struct StepListing {
-  std::vector<std::int64_t> steps;  ///< committed there, ascending
-  std::vector<PassedOver> passed_over;
-};
-/// @throws as names_or_none()
-StepListing list_directory(const std::filesystem::path& directory);
-/// The steps alone.
-std::vector<std::int64_t> steps_in(const std::filesystem::path& directory);
 
 }  // namespace fourfold::io

@@ -92,8 +92,9 @@ std::vector<std::string> names_or_none(const fs::path& directory) {
                      directory.string()));
 }
 
-StepListing list_directory(const fs::path& directory) {
-  StepListing listing;
+std::vector<std::int64_t> list_steps(const fs::path& directory,
+                                     std::vector<PassedOver>* passed_over) {
+  std::vector<std::int64_t> steps;
   for (const std::string& name : names_or_none(directory)) {
     const auto number = number_after_prefix(name);
     if (!number) {
@@ -103,18 +104,22 @@ StepListing list_directory(const fs::path& directory) {
     const Defect defect = step ? entry_defect(directory / name)
                                : fmt::format("does not have the name of a step (that of {} is {})",
                                              *number, step_folder_name(*number));
-    if (defect) {
-      listing.passed_over.push_back({directory / name, step, *defect});
-    } else {
-      listing.steps.push_back(*step);
+    if (!defect) {
+      steps.push_back(*step);
+    } else if (passed_over != nullptr) {
+      passed_over->push_back({directory / name, step, *defect});
     }
   }
-  std::ranges::sort(listing.steps);
-  return listing;
+  std::ranges::sort(steps);
+  return steps;
 }
 
-std::vector<std::int64_t> steps_in(const fs::path& directory) {
-  return list_directory(directory).steps;
+std::vector<fs::path> step_folders(const fs::path& directory) {
+  std::vector<fs::path> folders;
+  for (const std::int64_t step : list_steps(directory)) {
+    folders.push_back(directory / step_folder_name(step));
+  }
+  return folders;
 }
 
 }  // namespace fourfold::io

@@ -19,11 +19,6 @@
 
 namespace fourfold::io {
 
-/// Steps committed in a directory, ascending. Local; reads the directory only. A missing directory
-/// has none. A link that leads to a folder is followed: old steps may lie on another file system.
-/// @throws UserError (config) when it cannot be read, or is a link that leads nowhere
-std::vector<std::int64_t> list_steps(const std::filesystem::path& directory);
-
 /// Where a listed step leads that is a link; nothing: it is a folder. Local.
 std::optional<std::string> link_of_step(const std::filesystem::path& directory, std::int64_t step);
 
@@ -41,10 +36,8 @@ void warn_of_passed_over(std::span<const PassedOver> entries);
 void require_no_lost_steps(const std::filesystem::path& directory, std::int64_t after,
                            comm::Communicator& communicator);
 
-/// Their folders, in the same order.
-std::vector<std::filesystem::path> step_folders(const std::filesystem::path& directory);
-/// The newest of them; -1 when there is none. Collective; rank 0 looks: when another gets to it,
-/// the directory may be in the making. @throws on all ranks alike when it cannot be read
+/// The newest of list_steps(); -1 when there is none. Collective; rank 0 looks: when another gets
+/// to it, the directory may be in the making. @throws on all ranks alike when it cannot be read
 std::int64_t newest_step(const std::filesystem::path& directory, comm::Communicator& communicator);
 
 /// The newest step below `before` whose manifest and index hold and whose files have their exact

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 /// @file
+/// Which steps lie in a directory, and what lies in them or beside them that is none of theirs.
 /// Nothing may be written into the folder of a step: with anything else in it the checkpoint would
 /// count as damaged. What a program is told to write to is looked at here before it writes. Local.
 #pragma once
@@ -21,6 +22,16 @@ struct PassedOver {
   std::optional<std::int64_t> step = {};  ///< whose exact name it has; nothing: nobody's
   std::string why;                        ///< "is a file, not a folder"
 };
+
+/// Steps committed in a directory, ascending: folders of a step's name, and links that lead to a
+/// folder, since old steps may lie on another file system. Everything that looks for steps asks
+/// here, so that all agree on what is one. A missing directory has none. Reads the directory only.
+/// @param passed_over  out, if it is given: what looks like a step there and is none
+/// @throws UserError (config) when it cannot be read, or is a link that leads nowhere
+std::vector<std::int64_t> list_steps(const std::filesystem::path& directory,
+                                     std::vector<PassedOver>* passed_over = nullptr);
+/// Their folders, in the same order.
+std::vector<std::filesystem::path> step_folders(const std::filesystem::path& directory);
 
 /// Whether a folder, or what it is a link to, is a step. One that is damaged is if it is named like
 /// one and holds a part of one.
