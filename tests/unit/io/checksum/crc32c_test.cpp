@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "checksum/crc32c_x86.hpp"
+
 #include <fourfold/base/philox.hpp>
 #include <fourfold/io/digest.hpp>
 
@@ -56,6 +58,15 @@ TEST_CASE("crc32c of the tables and of all that this processor has agree, whatev
       const std::uint32_t wanted = crc32c_by_table(part, before);
       CAPTURE(length, start);
       CHECK(crc32c(part, before) == wanted);
+#if defined(__x86_64__)
+      using namespace fourfold::io;
+      if (__builtin_cpu_supports("sse4.2") != 0) {
+        CHECK(~crc32c_by_instruction(~before, part.data(), length) == wanted);
+      }
+      if (can_fold_crc32c()) {
+        CHECK(~crc32c_by_folding(~before, part.data(), length) == wanted);
+      }
+#endif
     }
   }
 }
