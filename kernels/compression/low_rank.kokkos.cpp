@@ -25,6 +25,9 @@ KOKKOS_FORCEINLINE_FUNCTION double product(double a, double b) {
 
 /// Sums of products of a row with itself and those before it: in blocks, then of all blocks.
 struct Dots {
+  struct SumBlock {};
+  struct CombineBlocks {};
+
   const float* x;
   std::int64_t columns;
   std::int64_t row;
@@ -32,7 +35,7 @@ struct Dots {
   double* partial;  ///< [other row][block]
   double* dots;     ///< [other row]
 
-  KOKKOS_FUNCTION void sum_block(std::int64_t index) const {
+  KOKKOS_FUNCTION void operator()(SumBlock /*step*/, std::int64_t index) const {
     const std::int64_t other = index / blocks;
     const std::int64_t begin = index % blocks * elements_per_partial;
     const std::int64_t left = columns - begin;
@@ -61,7 +64,7 @@ struct Dots {
     partial[index] = fold_sum(sum);
   }
 
-  KOKKOS_FUNCTION void combine_blocks(std::int64_t other) const {
+  KOKKOS_FUNCTION void operator()(CombineBlocks /*step*/, std::int64_t other) const {
     double total = 0;
     for (std::int64_t block = 0; block < blocks; ++block) {
       total += partial[other * blocks + block];
@@ -144,8 +147,8 @@ void dots_of(TensorView x_RN, std::int64_t row, double* partial, double* dots,
   const std::int64_t columns = x_RN.dim(1);
   const std::int64_t blocks = (columns + elements_per_partial - 1) / elements_per_partial;
   const Dots of_row{x_RN.as<float>(), columns, row, blocks, partial, dots};
-  for_each<&Dots::sum_block>("partial_dots", (row + 1) * blocks, stream, of_row);
-  for_each<&Dots::combine_blocks>("combine_dots", row + 1, stream, of_row);
+  for_each<Dots::SumBlock>("partial_dots", (row + 1) * blocks, stream, of_row);
+  for_each<Dots::CombineBlocks>("combine_dots", row + 1, stream, of_row);
 }
 
 /// body over the elements of one row, and of the same columns of those before it.
@@ -229,6 +232,8 @@ void for_rows(const char* label, ConstTensorView a_RN, ConstTensorView b_RM, flo
 /// Rows of zeros become those of `other`: at once on a host, in two steps on a device, which finds
 /// the rows that are not zero first.
 struct ReplaceZeroRows {
+  struct ClearFound {};
+
   const float* other;
   float* x;
   std::int64_t columns;
@@ -245,7 +250,7 @@ struct ReplaceZeroRows {
     }
   }
 
-  KOKKOS_FUNCTION void clear_found(std::int64_t row) const { found[row] = 0; }
+  KOKKOS_FUNCTION void operator()(ClearFound /*step*/, std::int64_t row) const { found[row] = 0; }
 
   template <int n>
   KOKKOS_FORCEINLINE_FUNCTION void operator()(std::int64_t row, std::int64_t column,
@@ -317,7 +322,7 @@ void replace_zero_rows(ConstTensorView other_RM, TensorView x_RM, device::Stream
                              is_for_device ? scratch<std::int32_t>(rows, stream) : nullptr};
   const bool aligned = at_packs<pack>(body.other, body.x);
   if constexpr (is_for_device) {
-    for_each<&ReplaceZeroRows::clear_found>("clear_found", rows, stream, body);
+    for_each<ReplaceZeroRows::ClearFound>("clear_found", rows, stream, body);
     for_each_pack_of_rows<pack>("find_non_zero_rows", rows, body.columns, aligned, stream,
                                 FindNonZeroRows{body.x, body.columns, body.found});
   }

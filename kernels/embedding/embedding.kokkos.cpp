@@ -137,6 +137,12 @@ void add_slices(const std::int32_t* index_T, std::int64_t tokens, std::int64_t f
 /// call. All numbers but `place` and `begin` are those of any other run; what is computed from
 /// those two is as well.
 struct Buckets {
+  struct Clear {};
+  struct CountToken {};
+  struct PlaceBucket {};
+  struct Fill {};
+  struct Sort {};
+
   const std::int32_t* index_T;
   std::int64_t first_row;
   std::int64_t rows;
@@ -158,11 +164,11 @@ struct Buckets {
         filled(begin + rows),
         place(filled + rows),
         sorted(place + tokens) {
-    for_each<&Buckets::clear>("clear_buckets", rows, stream, *this);
-    for_each<&Buckets::count_token>("count_tokens", tokens, stream, *this);
-    for_each<&Buckets::place_bucket>("place_buckets", rows, stream, *this);
-    for_each<&Buckets::fill>("fill_buckets", tokens, stream, *this);
-    for_each<&Buckets::sort>("sort_buckets", tokens, stream, *this);
+    for_each<Clear>("clear_buckets", rows, stream, *this);
+    for_each<CountToken>("count_tokens", tokens, stream, *this);
+    for_each<PlaceBucket>("place_buckets", rows, stream, *this);
+    for_each<Fill>("fill_buckets", tokens, stream, *this);
+    for_each<Sort>("sort_buckets", tokens, stream, *this);
   }
 
   /// Of a token; negative when it is not at hand.
@@ -171,7 +177,7 @@ struct Buckets {
     return row < rows ? row : -1;
   }
 
-  KOKKOS_FUNCTION void clear(std::int64_t row) const {
+  KOKKOS_FUNCTION void operator()(Clear /*step*/, std::int64_t row) const {
     size[row] = 0;
     filled[row] = 0;
     if (row == 0) {
@@ -179,21 +185,21 @@ struct Buckets {
     }
   }
 
-  KOKKOS_FUNCTION void count_token(std::int64_t t) const {
+  KOKKOS_FUNCTION void operator()(CountToken /*step*/, std::int64_t t) const {
     const std::int64_t row = row_of(t);
     if (row >= 0) {
       Kokkos::atomic_fetch_add(size + row, 1);
     }
   }
 
-  KOKKOS_FUNCTION void place_bucket(std::int64_t row) const {
+  KOKKOS_FUNCTION void operator()(PlaceBucket /*step*/, std::int64_t row) const {
     const std::int32_t tokens = size[row];
     if (tokens > 0) {
       begin[row] = Kokkos::atomic_fetch_add(used, tokens);
     }
   }
 
-  KOKKOS_FUNCTION void fill(std::int64_t t) const {
+  KOKKOS_FUNCTION void operator()(Fill /*step*/, std::int64_t t) const {
     const std::int64_t row = row_of(t);
     if (row >= 0) {
       place[begin[row] + Kokkos::atomic_fetch_add(filled + row, 1)] = static_cast<std::int32_t>(t);
@@ -201,7 +207,7 @@ struct Buckets {
   }
 
   /// The rank of a token is the number of those before it in its bucket.
-  KOKKOS_FUNCTION void sort(std::int64_t t) const {
+  KOKKOS_FUNCTION void operator()(Sort /*step*/, std::int64_t t) const {
     const std::int64_t row = row_of(t);
     if (row < 0) {
       return;

@@ -64,18 +64,12 @@ void for_each(const char* label, std::int64_t count, device::StreamRef stream,
   enqueue(stream, [=] { launch(label, Policy(execution_space(stream), 0, count), functor); });
 }
 
-/// What for_each() calls of a member function.
-template <auto step, class Object>
-struct MemberCall {
-  Object object;
-  KOKKOS_FUNCTION void operator()(std::int64_t i) const { (object.*step)(i); }
-};
-
-/// object.step(i) for i in [0, count): for several steps over the same operands.
-template <auto step, class Object>
+/// object(Step(), i) for i in [0, count): for several steps over the same operands.
+template <class Step, class Object>
 void for_each(const char* label, std::int64_t count, device::StreamRef stream,
               const Object& object) {
-  for_each(label, count, stream, MemberCall<step, Object>{object});
+  using Policy = Kokkos::RangePolicy<Step, Kokkos::IndexType<std::int64_t>>;
+  enqueue(stream, [=] { launch(label, Policy(execution_space(stream), 0, count), object); });
 }
 
 /// Elements that one call of a for_each_block functor handles: a few pages, over which the loop
