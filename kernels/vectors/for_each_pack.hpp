@@ -76,7 +76,7 @@ struct PackOfRow {
   }
 };
 
-/// body(row, first, Count<n>) over [0, features) of each row; on a host body(row).
+/// body(row, first, Count<n>) over [0, features) of each row; on a host body(row), if it has that.
 /// @param aligned  at_packs() of all operands, in every row
 template <int n, class Body>
 void for_each_pack_of_rows(const char* label, std::int64_t rows, std::int64_t features,
@@ -84,7 +84,7 @@ void for_each_pack_of_rows(const char* label, std::int64_t rows, std::int64_t fe
   if (features == 0) {
     return;
   }
-  if constexpr (!is_for_device) {
+  if constexpr (!is_for_device && std::is_invocable_v<const Body&, std::int64_t>) {
     for_each(label, rows, stream, body);
   } else if (aligned && features % n == 0) {
     for_each(label, rows * (features / n), stream, PackOfRow<n, Body>{body, Divisor(features / n)});

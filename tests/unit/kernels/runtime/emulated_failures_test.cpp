@@ -8,6 +8,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/device/stream.hpp>
+#include <fourfold/device/timed_event.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
@@ -17,8 +18,9 @@
 using fourfold::ExitCode;
 using fourfold::SystemError;
 using fourfold::device::Stream;
+using fourfold::device::TimedEvent;
 using fourfold::harness::FailingDevice;
-using fourfold::kernels::TimingRounds;
+using fourfold::kernels::time_ways;
 
 namespace {
 
@@ -40,26 +42,20 @@ void expect_failure(const char* plan, ExitCode code, const char* words,
 
 TEST_CASE("a device that fails while products are measured is no bug", "[products]") {
   const Stream stream;
-  TimingRounds rounds(stream);
-  for (std::size_t round = 0; round < TimingRounds::rounds; ++round) {
-    rounds.mark();
-  }
-  rounds.wait();
+  const auto measure = [&stream] {
+    static_cast<void>(time_ways(1, stream, [](std::size_t /*way*/) { return true; }));
+  };
+  measure();
   // 214: an uncorrectable error of its memory; 719: a kernel has failed; 400: what is none was
   // given.
   expect_failure("cudaEventRecord:1:214", ExitCode::node_fault,
-                 "cudaEventRecord failed (cudaErrorECCUncorrectable", [&] { rounds.mark(); });
-  expect_failure("cudaEventQuery:1:719", ExitCode::node_fault, "cudaEventQuery failed",
-                 [&] { static_cast<void>(TimingRounds(stream).is_done()); });
+                 "cudaEventRecord failed (cudaErrorECCUncorrectable", measure);
+  expect_failure("cudaEventQuery:1:719", ExitCode::node_fault, "cudaEventQuery failed", [&stream] {
+    TimedEvent event;
+    event.record(stream);
+    static_cast<void>(event.has_happened());
+  });
   expect_failure("cudaEventElapsedTime:1:719", ExitCode::node_fault, "cudaEventElapsedTime failed",
-                 [&] {
-                   TimingRounds whole(stream);
-                   for (std::size_t round = 0; round < TimingRounds::rounds; ++round) {
-                     whole.mark();
-                   }
-                   whole.wait();
-                   static_cast<void>(whole.us(1));
-                 });
-  expect_failure("cudaEventSynchronize:1:400", ExitCode::internal, "this is a bug",
-                 [&] { rounds.wait(); });
+                 measure);
+  expect_failure("cudaEventSynchronize:1:400", ExitCode::internal, "this is a bug", measure);
 }
