@@ -114,7 +114,7 @@ bool may_be_submitted(std::string_view errors) {
   // has them, too.
   constexpr std::array<std::string_view, 6> unanswered{
       "timed out",        "Zero Bytes were transmitted", "receive failure", "Unexpected message",
-      "Connection reset", "Transport transport"};
+      "Connection reset", "Transport endpoint"};
   return std::ranges::any_of(unanswered, [&](std::string_view words) {
     return errors.find(words) != std::string_view::npos;
   });

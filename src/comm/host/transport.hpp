@@ -39,7 +39,7 @@ class Transport {
   virtual int tags() const noexcept = 0;
   virtual Progress& progress() noexcept = 0;
   virtual std::unique_ptr<TransferBatch> batch() = 0;
-  /// An transport in the group of `members` (ranks of this one, in the new order). Collective over
+  /// A transport in the group of `members` (ranks of this one, in the new order). Collective over
   /// the members, and called in the same order by all ranks of this group.
   virtual std::unique_ptr<Transport> subgroup(std::span<const int> members,
                                               const std::string& name) = 0;

@@ -56,7 +56,7 @@ class Recorder : public ParallelHooks {
  public:
   std::vector<std::string> calls;
 
-  /// UnitRange that are announced, and then whose gradients are about to be added to.
+  /// Units that are announced, and then whose gradients are about to be added to.
   std::vector<int> ahead;
   std::vector<int> written;
 

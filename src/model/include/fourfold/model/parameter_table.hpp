@@ -43,7 +43,7 @@ enum class Init : std::uint8_t { normal, ones, zeros };
 /// up. The last two are [rows, columns].
 enum class ParameterKind : std::uint8_t { vector, matrix, embedding };
 
-/// How tensor parallelism deals a parameter out: whole units along one dim. UnitRange of one kind
+/// How tensor parallelism deals a parameter out: whole units along one dim. Units of one kind
 /// are dealt alike in all parameters.
 struct TensorCut {
   enum class Unit : std::uint8_t { query_head, kv_head, ffn_feature, vocabulary_row };
