@@ -9,8 +9,7 @@ set -u
 build=$1
 begin "$build"
 
-for i in $(seq 100); do printf 'chapter %d, in which nothing happens twice\n' "$i"; done >text.txt
-expect_exit 0 "$fourfold" data prepare --output tokens --append-eot text.txt
+prepare_text 100
 cat >run.toml <<'END'
 [model]
 layers = 2

@@ -9,8 +9,7 @@ set -u
 begin "$1"
 golden=$(cd "$(dirname "$0")/../golden" && pwd)
 
-for i in $(seq 200); do printf 'chapter %d, in which nothing happens twice\n' "$i"; done >text.txt
-expect_exit 0 "$fourfold" data prepare --output tokens --append-eot text.txt
+prepare_text 200
 cat >run.toml <<'END'
 [model]
 layers = 2

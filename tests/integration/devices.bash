@@ -7,8 +7,7 @@ set -u
 . "$(dirname "$0")/expect.bash"
 begin "$1"
 
-for i in $(seq 100); do printf 'chapter %d, in which a device is looked for\n' "$i"; done >text.txt
-expect_exit 0 "$fourfold" data prepare --output tokens --append-eot text.txt
+prepare_text 100
 cat >run.toml <<'END'
 [model]
 family = "gpt2"

@@ -72,8 +72,7 @@ done
 expect_empty probed
 
 # With a run file: its mesh, its memory, its directories, which it does not make.
-for i in $(seq 300); do printf 'verse %d: the quick brown fox jumps over the lazy dog\n' "$i"; done >text.txt
-expect_exit 0 "$fourfold" data prepare --output tokens --append-eot text.txt
+prepare_text 300
 cat >run.toml <<'END'
 [model]
 layers = 2

@@ -8,8 +8,7 @@ set -u
 . "$(dirname "$0")/expect.bash"
 begin "$1"
 
-seq -f 'verse %.0f: the quick brown fox jumps over the lazy dog' 8000 >text.txt # 200,000 tokens and more: windows are 13,000 apart
-expect_exit 0 "$fourfold" data prepare --output tokens --append-eot text.txt
+prepare_text 8000 # 200,000 tokens and more: windows are 13,000 apart
 cat >run.toml <<'END'
 [model]
 layers = 1

@@ -22,6 +22,12 @@ begin() {
   cd "$work" || exit 1
 }
 
+# prepare_text LINES [OPTION...]: text.txt, a verse in each line, and the token file `tokens` made of it; options are of `data prepare`.
+prepare_text() {
+  seq -f 'verse %.0f: the quick brown fox jumps over the lazy dog' "$1" >text.txt
+  expect_exit 0 "$fourfold" data prepare --output tokens --append-eot "${@:2}" text.txt
+}
+
 # ranks N VERB...: the program on N ranks.
 ranks() { local n=$1 && shift && "$MPIEXEC" -n "$n" "$fourfold" "$@"; }
 

@@ -8,8 +8,7 @@ set -u
 . "$(dirname "$0")/expect.bash"
 begin "$1"
 
-for i in $(seq 300); do printf 'verse %d: the quick brown fox jumps over the lazy dog\n' "$i"; done >text.txt
-expect_exit 0 "$fourfold" data prepare --output tokens --append-eot --validation-fraction 0.1 text.txt
+prepare_text 300 --validation-fraction 0.1
 mkdir fast disk0 disk1
 cat >run.toml <<END
 [model]

@@ -8,8 +8,7 @@ set -u
 . "$(dirname "$0")/expect.bash"
 begin "$1"
 
-for i in $(seq 200); do printf 'chapter %d, in which nothing happens twice\n' "$i"; done >text.txt
-expect_exit 0 "$fourfold" data prepare --output tokens --append-eot text.txt
+prepare_text 200
 cat >run.toml <<'END'
 [model]
 layers = 2

@@ -10,8 +10,7 @@ begin "$1"
 mkdir disk
 losses() { grep -o '"loss":[0-9.]*' "$1/metrics.jsonl"; }
 
-for i in $(seq 300); do printf 'verse %d: the quick brown fox jumps over the lazy dog\n' "$i"; done >text.txt
-expect_exit 0 "$fourfold" data prepare --output tokens --append-eot text.txt
+prepare_text 300
 cat >run.toml <<'END'
 [model]
 layers = 2

@@ -8,8 +8,7 @@ set -u
 . "$(dirname "$0")/expect.bash"
 begin "$1"
 
-for i in $(seq 60); do printf 'verse %d: the quick brown fox jumps over the lazy dog\n' "$i"; done >text.txt
-expect_exit 0 "$fourfold" data prepare --output tokens --append-eot text.txt
+prepare_text 60
 # run_file NAME LINE_OF_MODEL...: without any, there is no [model] table.
 run_file() {
   local name=$1

@@ -6,11 +6,9 @@
 # small_run STEPS [LINE_OF_TRAIN...]: text.txt, its tokens, and run.toml, which trains one small layer on them. [log] stands last:
 # what is appended belongs there, or begins with a table.
 small_run() {
-  local steps=$1 i
+  local steps=$1
   shift
-  for i in $(seq 60); do printf 'verse %d: the quick brown fox jumps over the lazy dog\n' "$i"; done >text.txt
-  # shellcheck disable=SC2154  # begin() sets it
-  expect_exit 0 "$fourfold" data prepare --output tokens --append-eot text.txt
+  prepare_text 60
   {
     printf '%s\n' '[model]' 'layers = 1' 'hidden = 32' 'heads = 2' 'vocab = 257' 'context = 32' \
       '[train]' 'global_batch = 4' "steps = $steps" "$@" '[data]' 'train = ["tokens"]' '[log]' 'dir = "run"'

@@ -10,8 +10,7 @@ here=$SOURCE_DIR/tests/integration
 begin "$1"
 export TZ=UTC
 
-for _ in $(seq 200); do printf 'the quick brown fox jumps over the lazy dog\n'; done >text.txt
-expect_exit 0 "$fourfold" data prepare --output tokens --append-eot text.txt
+prepare_text 200
 cat >run.toml <<'END2'
 [model]
 layers = 1

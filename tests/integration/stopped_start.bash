@@ -11,8 +11,7 @@ begin "$1"
 program=$1/bin/fourfold-train shim=$2 calls=${3-24} moments=${4-12} seed=${5-$RANDOM}
 export MPIEXEC
 
-for i in $(seq 300); do printf 'verse %d: the quick brown fox jumps over the lazy dog\n' "$i"; done >text.txt
-expect_exit 0 "$fourfold" data prepare --output tokens --append-eot --validation-fraction 0.1 text.txt
+prepare_text 300 --validation-fraction 0.1
 cat >run.toml <<END
 [model]
 layers = 1

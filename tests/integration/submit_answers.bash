@@ -16,8 +16,7 @@ fake_slurm bin
 PATH=$work/bin:$PATH
 export sbatch squeue sinfo scontrol scancel srun FOURFOLD_ASK_S=1
 
-for i in $(seq 50); do printf 'verse %d: the quick brown fox jumps over the lazy dog\n' "$i"; done >text.txt
-expect_exit 0 "$fourfold" data prepare --output tokens --append-eot text.txt
+prepare_text 50
 printf '[model]\nlayers = 1\nhidden = 32\nheads = 2\nvocab = 257\ncontext = 32\n[train]\nglobal_batch = 4\nsteps = 4
 [data]\ntrain = ["tokens"]\n[log]\ndir = "run"\n' >run.toml
 submit=("$fourfold" submit run.toml --nodes 1 --tasks-per-node 1)

@@ -8,8 +8,7 @@ set -u
 . "$(dirname "$0")/expect.bash"
 begin "$1"
 
-for _ in $(seq 400); do printf 'the quick brown fox jumps over the lazy dog\n'; done >text.txt
-expect_exit 0 "$fourfold" data prepare --output tokens --append-eot text.txt
+prepare_text 400
 cat >run.toml <<'END'
 [model]
 layers = 1

@@ -9,8 +9,7 @@ set -u
 strangers=$(readlink -f -- "$(dirname "$0")")/strangers.py
 begin "$1"
 
-for i in $(seq 50); do printf 'verse %d: the quick brown fox jumps over the lazy dog\n' "$i"; done >text.txt
-expect_exit 0 "$fourfold" data prepare --output tokens --append-eot text.txt
+prepare_text 50
 printf '[model]\nlayers = 1\nhidden = 32\nheads = 2\nvocab = 257\ncontext = 32\n[train]\nglobal_batch = 4\nmicro_batch = 1\nsteps = 1000000
 [data]\ntrain = ["tokens"]\n[watchdog]\nsilence_s = 12\n[log]\ndir = "run"\n' >run.toml
 ranks 2 train run.toml --progress none >train.log 2>&1 &

@@ -80,8 +80,7 @@ expect_job() {
 
 # A tiny corpus and run file: tokens_train, tokens_val and run.toml here.
 write_run() {
-  for i in $(seq 300); do printf 'verse %d: the quick brown fox jumps over the lazy dog\n' "$i"; done >text.txt
-  "$fourfold" data prepare --output tokens --append-eot --validation-fraction 0.1 text.txt >"$output" 2>"$errors" || return
+  prepare_text 300 --validation-fraction 0.1
   cat >run.toml <<'END'
 [model]
 layers = 2
