@@ -43,18 +43,18 @@ DataFacts facts_here(const data::TokenDataset& dataset) {
   std::vector<TokenMaker> makers;
   for (const io::TokenFile& file : dataset.files()) {
     const auto record = data::token_record_of(file);
-    if (!record || std::ranges::any_of(makers, [&](const TokenMaker& other) {
-          return other.identity == record->tokenizer_identity &&
-                 other.vocab == record->vocab_size && other.tokenizer == record->tokenizer;
-        })) {
+    if (!record) {
       continue;
     }
-    const TokenMaker maker = token_maker(file.path(), *record);
-    makers.push_back({.file = {},
-                      .tokenizer = record->tokenizer,
-                      .identity = record->tokenizer_identity,
-                      .vocab = record->vocab_size});
-    const std::string line = line_of(maker);
+    const TokenMaker told{.file = {},
+                          .tokenizer = record->tokenizer,
+                          .identity = record->tokenizer_identity,
+                          .vocab = record->vocab_size};
+    if (std::ranges::count(makers, told) > 0) {
+      continue;
+    }
+    makers.push_back(told);
+    const std::string line = line_of(token_maker(file.path(), *record));
     if (std::ranges::count(tokenizers, line) == 0) {
       tokenizers.push_back(line);
     }

@@ -154,10 +154,6 @@ runfile::RunConfig saved_in(const io::Checkpoint& newest) {
                                      newest.path().string());
 }
 
-std::string saved_log_dir(const io::Checkpoint& newest) {
-  return saved_in(newest).log.dir;
-}
-
 bool begins_as_it_did(const runfile::RunConfig& config, const io::Checkpoint& newest) {
   const runfile::CheckpointConfig before = saved_in(newest).checkpoint;
   return config.checkpoint.resume == "auto" ||
@@ -202,7 +198,7 @@ void look_before_lease(const runfile::RunConfig& config,
     if (log_dir != changes.end()) {
       comm::run_on_root(world, [&] {
         refuse_to_go_on_as_another(config, *log_dir);
-        refuse_second_record(config, saved_log_dir(*newest));
+        refuse_second_record(config, saved_in(*newest).log.dir);
       });
     }
   }

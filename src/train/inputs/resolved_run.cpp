@@ -58,35 +58,6 @@ schedule::Schedule schedule_from_file(const runfile::RunConfig& config, const co
   return schedule;
 }
 
-std::vector<std::int64_t> stage_layers(const runfile::RunConfig& config,
-                                       const comm::MeshShape& mesh) {
-  return is_whole(config, mesh.pp) ? std::vector<std::int64_t>{} : config.mesh.stage_layers;
-}
-
-/// Layers are dealt out first: what does not fit them is a wrong mesh.pp, whatever the batch.
-schedule::StageLayout lay_out_named(const runfile::RunConfig& config, const comm::MeshShape& mesh) {
-  const schedule::ScheduleRequest request = request_of(config, mesh);
-  std::vector<model::UnitRange> stages =
-      schedule::split_layers(config.model, {.stages = mesh.pp,
-                                            .chunks = schedule::chunks_of(request),
-                                            .stage_layers = stage_layers(config, mesh),
-                                            .least_stages = 1,
-                                            .least_chunks = schedule::usual_chunks(request.name)});
-  return {schedule::make_schedule(request), std::move(stages), config.model.tie_embeddings};
-}
-
-schedule::StageLayout lay_out_file(const runfile::RunConfig& config, const comm::MeshShape& mesh,
-                                   const std::string& csv) {
-  schedule::Schedule schedule = schedule_from_file(config, mesh, csv);
-  std::vector<model::UnitRange> stages =
-      schedule::split_layers(config.model, {.stages = mesh.pp,
-                                            .chunks = schedule.chunks,
-                                            .stage_layers = stage_layers(config, mesh),
-                                            .least_stages = 0,
-                                            .least_chunks = 0});
-  return {std::move(schedule), std::move(stages), config.model.tie_embeddings};
-}
-
 [[noreturn]] void refuse_group(int group, int plane, const comm::MeshShape& mesh, bool local) {
   int below = std::min(group, plane);
   while (plane % below != 0) {
@@ -108,9 +79,24 @@ schedule::StageLayout lay_out(const runfile::RunConfig& config, const comm::Mesh
                               const std::string& schedule_csv) {
   parallel::validate_tensor_cut(config.model, mesh.tp);
   parallel::validate_context_cut(config.model, config.mesh.context_mode, mesh.cp, mesh.tp);
-  const bool named = is_whole(config, mesh.pp) || has_a_name(config.mesh.schedule);
-  const schedule::StageLayout layout =
-      named ? lay_out_named(config, mesh) : lay_out_file(config, mesh, schedule_csv);
+  const bool whole = is_whole(config, mesh.pp);
+  schedule::LayerSplit split{
+      .stages = mesh.pp,
+      .stage_layers = whole ? std::vector<std::int64_t>{} : config.mesh.stage_layers};
+  schedule::StageLayout layout{.schedule = {}, .stages = {}, .tied = config.model.tie_embeddings};
+  if (whole || has_a_name(config.mesh.schedule)) {
+    // Layers are dealt out first: what does not fit them is a wrong mesh.pp, whatever the batch.
+    const schedule::ScheduleRequest request = request_of(config, mesh);
+    split.chunks = schedule::chunks_of(request);
+    split.least_chunks = schedule::usual_chunks(request.name);
+    layout.stages = schedule::split_layers(config.model, split);
+    layout.schedule = schedule::make_schedule(request);
+  } else {
+    layout.schedule = schedule_from_file(config, mesh, schedule_csv);
+    split.chunks = layout.schedule.chunks;
+    split.least_stages = split.least_chunks = 0;
+    layout.stages = schedule::split_layers(config.model, split);
+  }
   if (const auto defect = schedule::check_schedule(layout.schedule)) {
     throw Error(ExitCode::internal,
                 format_message("the schedule {} cannot run: {}", layout.schedule.name, *defect));
