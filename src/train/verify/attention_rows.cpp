@@ -126,10 +126,10 @@ double error_of(double made, double expected, double unit, DType stored) {
 }
 
 void note(Departure& worst, double error, std::string_view what, std::int64_t feature, Row row) {
-  if (error > worst.error) {
-    worst = {error, fmt::format("{} {} of head {}, token {}, sequence {}", what, feature, row.head,
-                                row.token, row.batch)};
-  }
+  worst.take(error, [&] {
+    return fmt::format("{} {} of head {}, token {}, sequence {}", what, feature, row.head,
+                       row.token, row.batch);
+  });
 }
 
 /// Calls use(row) for the rows looked at.

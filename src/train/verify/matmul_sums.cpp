@@ -199,10 +199,8 @@ Departure check_columns(const HostMatmul& product, PhiloxKey key, const char* na
         continue;  // the operands say nothing, or storage cannot hold it
       }
       const double unit = units.at(are_signs ? 0 : vector, column);
-      const double error = ratio(std::fabs(sum - wanted), unit);
-      if (error > worst.error) {
-        worst = {error, fmt::format("{} {}", name, column)};
-      }
+      worst.take(ratio(std::fabs(sum - wanted), unit),
+                 [&] { return fmt::format("{} {}", name, column); });
     }
   }
   return worst;
@@ -268,10 +266,8 @@ Departure check_gelu_gradient(const HostMatmul& product, const HostMatrix& pre, 
           2 * u * std::fabs(made) +
           std::fabs(g) * single * root_k * (std::sqrt(terms2.at(i, column)) + std::fabs(d)) +
           std::fabs(d) * slope_off + 2 * underflow(product.stored);
-      const double error = ratio(std::fabs(made - expected), unit);
-      if (error > worst.error) {
-        worst = {error, fmt::format("element [{}, {}]", row, column)};
-      }
+      worst.take(ratio(std::fabs(made - expected), unit),
+                 [&] { return fmt::format("element [{}, {}]", row, column); });
     }
   }
   return worst;
@@ -294,10 +290,8 @@ Departure check_gelu(const HostMatrix& pre, const HostMatrix& y, DType stored) {
       const double size = std::fabs(x[column]);
       const double unit =
           u * (std::fabs(wanted) + 1.13 * size) + 2 * single * size + underflow(stored);
-      const double error = ratio(std::fabs(y(row, column) - wanted), unit);
-      if (error > worst.error) {
-        worst = {error, fmt::format("element [{}, {}] of the activation", row, column)};
-      }
+      worst.take(ratio(std::fabs(y(row, column) - wanted), unit),
+                 [&] { return fmt::format("element [{}, {}] of the activation", row, column); });
     }
   }
   return worst;
@@ -321,10 +315,8 @@ Departure check_column_sums(const HostMatrix& matrix, std::span<const float> bef
     const double unit = single * (root * (std::sqrt(norms2.at(0, column)) + std::fabs(sum)) +
                                   std::fabs(before[i])) +
                         underflow(DType::f32);
-    const double error = ratio(std::fabs(sums[i] - expected), unit);
-    if (error > worst.error) {
-      worst = {error, fmt::format("bias gradient {}", column)};
-    }
+    worst.take(ratio(std::fabs(sums[i] - expected), unit),
+               [&] { return fmt::format("bias gradient {}", column); });
   }
   return worst;
 }

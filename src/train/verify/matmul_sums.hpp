@@ -51,6 +51,13 @@ struct Departure {
   double error = 0;
   std::string place;  ///< where that is the most: "column 5"
 
+  /// Keeps the larger of the two. @param where  makes the words for its place
+  template <class Where>
+  void take(double other, const Where& where) {
+    if (other > error) {
+      *this = {other, where()};
+    }
+  }
   /// Keeps the larger of the two.
   void take(Departure other) {
     if (!(other.error <= error)) {
