@@ -169,22 +169,6 @@ void TrainingHooks::record_into(CollectiveRecorder* recorder) noexcept {
   tie_->record_into(recorder);
 }
 
-void TrainingHooks::acquire_weights(model::WeightGroup part, device::StreamRef stream) {
-  gathering_.needed(part, stream);
-}
-
-void TrainingHooks::release_weights(model::WeightGroup part, device::StreamRef stream) {
-  gathering_.done(part, stream);
-}
-
-void TrainingHooks::prefetch_weights(model::WeightGroup part) {
-  gathering_.ahead(part);
-}
-
-void TrainingHooks::gradients_needed(model::WeightGroup part, device::StreamRef stream) {
-  reduction_->needed(part, stream);
-}
-
 void TrainingHooks::gradients_ready(model::WeightGroup part, model::Gradients state,
                                     device::StreamRef stream) {
   const bool complete = state == model::Gradients::complete;
@@ -206,20 +190,12 @@ void TrainingHooks::begin_step(device::StreamRef stream, double loss_scale) {
   reduction_->begin_step(stream);
 }
 
-void TrainingHooks::finish_gradients(device::StreamRef stream) {
-  reduction_->finish(stream);
-}
-
 void TrainingHooks::wait_gradients(std::size_t segment, device::StreamRef stream) {
   reduction_->wait(segment, stream);
   // Last, so that both copies are the same bits on every rank of the data plane.
   if (const TensorView& gradient = tied_gradients_[segment]) {
     tie_->all_reduce(gradient, comm::ReduceOp::sum, stream).wait(stream);
   }
-}
-
-void TrainingHooks::weights_updated(std::size_t segment, device::StreamRef stream) {
-  gathering_.updated(segment, stream);
 }
 
 void TrainingHooks::fold_errors(device::StreamRef stream) {

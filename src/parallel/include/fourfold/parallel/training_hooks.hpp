@@ -45,10 +45,16 @@ class TrainingHooks : public MeshHooks {
                 const ContextParallelOptions& context, const ZeroOptions& zero,
                 const CompressionOptions& compression, device::Arena& arena);
 
-  void acquire_weights(model::WeightGroup part, device::StreamRef stream) override;
-  void release_weights(model::WeightGroup part, device::StreamRef stream) override;
-  void prefetch_weights(model::WeightGroup part) override;
-  void gradients_needed(model::WeightGroup part, device::StreamRef stream) override;
+  void acquire_weights(model::WeightGroup part, device::StreamRef stream) override {
+    gathering_.needed(part, stream);
+  }
+  void release_weights(model::WeightGroup part, device::StreamRef stream) override {
+    gathering_.done(part, stream);
+  }
+  void prefetch_weights(model::WeightGroup part) override { gathering_.ahead(part); }
+  void gradients_needed(model::WeightGroup part, device::StreamRef stream) override {
+    reduction_->needed(part, stream);
+  }
   /// Collective over the data plane. Units may become complete in another order than
   /// StageLayout::finishing_units; where they are summed once per step it is in that order.
   void gradients_ready(model::WeightGroup part, model::Gradients state,
@@ -63,12 +69,14 @@ class TrainingHooks : public MeshHooks {
   void begin_step(device::StreamRef stream, double loss_scale = 1);
   /// Behind the last one. Collective over the data plane, and over the ranks that share a tied
   /// embedding.
-  void finish_gradients(device::StreamRef stream);
+  void finish_gradients(device::StreamRef stream) { reduction_->finish(stream); }
   /// Orders `stream` after all sums of a segment: after it ParameterShard::Run::gradient has that
   /// of the global batch, the same bits on every rank that has it.
   void wait_gradients(std::size_t segment, device::StreamRef stream);
   /// The weights of this rank's share of a segment are new: others will want them.
-  void weights_updated(std::size_t segment, device::StreamRef stream);
+  void weights_updated(std::size_t segment, device::StreamRef stream) {
+    gathering_.updated(segment, stream);
+  }
 
   /// Orders `stream` after all that still reads weights of this rank's share for others.
   void wait_weights(device::StreamRef stream) { gathering_.wait(stream); }
