@@ -104,12 +104,12 @@ CaseGroup gelu_cases(const Sizes& sizes) {
       {"gelu", str(shape), Roof::copy, bytes_of(shape, 4), sets,
        [all](int set, StreamRef stream) {
          const Operands& o = (*all)[static_cast<std::size_t>(set)];
-         kernels::gelu(o.x, o.y, stream);
+         kernels::activate(kernels::Activation::gelu_tanh, o.x, o.y, stream);
        }},
       {"gelu_backward", str(shape), Roof::copy, bytes_of(shape, 6), sets,
        [all](int set, StreamRef stream) {
          const Operands& o = (*all)[static_cast<std::size_t>(set)];
-         kernels::gelu_backward(o.y, o.x, o.dx, stream);
+         kernels::activate_backward(kernels::Activation::gelu_tanh, o.y, o.x, o.dx, stream);
        }},
       {"add", str(shape), Roof::copy, bytes_of(shape, 6), sets, [all](int set, StreamRef stream) {
          const Operands& o = (*all)[static_cast<std::size_t>(set)];
@@ -132,12 +132,13 @@ CaseGroup swiglu_cases(const Sizes& sizes) {
   return {{"swiglu", str(shape), Roof::copy, bytes_of(shape, 6), sets,
            [all](int set, StreamRef stream) {
              const Operands& o = (*all)[static_cast<std::size_t>(set)];
-             kernels::swiglu(o.gate_up, o.y, stream);
+             kernels::activate_gated(kernels::Activation::silu, o.gate_up, o.y, stream);
            }},
           {"swiglu_backward", str(shape), Roof::copy, bytes_of(shape, 10), sets,
            [all](int set, StreamRef stream) {
              const Operands& o = (*all)[static_cast<std::size_t>(set)];
-             kernels::swiglu_backward(o.y, o.gate_up, o.dgate_up, stream);
+             kernels::activate_gated_backward(kernels::Activation::silu, o.y, o.gate_up, o.dgate_up,
+                                              stream);
            }}};
 }
 

@@ -102,12 +102,15 @@ CaseGroup activation_cases(DType dtype) {
   const auto gate_up = filled(dtype, {ffn_rows, 2 * ffn});
   const auto dgate_up = filled(dtype, {ffn_rows, 2 * ffn});
   const int size = group.size;
-  group.add("gelu", mix_of_size<1, 0, 1>(size), 1, [=] { kernels::gelu(*x, *y, {}); });
+  group.add("gelu", mix_of_size<1, 0, 1>(size), 1,
+            [=] { kernels::activate(kernels::Activation::gelu_tanh, *x, *y, {}); });
   group.add("gelu_backward", mix_of_size<2, 0, 1>(size), 1,
-            [=] { kernels::gelu_backward(*y, *x, *z, {}); });
-  group.add("swiglu", mix_of_size<2, 0, 1>(size), 1, [=] { kernels::swiglu(*gate_up, *y, {}); });
-  group.add("swiglu_backward", mix_of_size<3, 0, 2>(size), 1,
-            [=] { kernels::swiglu_backward(*x, *gate_up, *dgate_up, {}); });
+            [=] { kernels::activate_backward(kernels::Activation::gelu_tanh, *y, *x, *z, {}); });
+  group.add("swiglu", mix_of_size<2, 0, 1>(size), 1,
+            [=] { kernels::activate_gated(kernels::Activation::silu, *gate_up, *y, {}); });
+  group.add("swiglu_backward", mix_of_size<3, 0, 2>(size), 1, [=] {
+    kernels::activate_gated_backward(kernels::Activation::silu, *x, *gate_up, *dgate_up, {});
+  });
   group.add("add", mix_of_size<2, 0, 1>(size), 0, [=] { kernels::add(*x, *y, *z, {}); });
   return group.cases;
 }

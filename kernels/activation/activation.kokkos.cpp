@@ -15,22 +15,6 @@ constexpr float sqrt_8_over_pi = 1.5957691216057308F;
 constexpr float log2_e = 1.4426950408889634F;
 constexpr float gelu_cubic = 0.044715F;
 
-// On a device.
-
-/// gelu(x) = x sigmoid(2 u), for 0.5 (1 + tanh(u)) = sigmoid(2 u) = 1 / (1 + 2^-(2 u log2 e)): its
-/// denominator.
-KOKKOS_FORCEINLINE_FUNCTION float gelu_denominator(float x) {
-  constexpr float linear = sqrt_8_over_pi * log2_e;
-  return 1.0F + fast_exp2(-x * (linear + linear * gelu_cubic * (x * x)));
-}
-
-/// 1 + e^-x.
-KOKKOS_FORCEINLINE_FUNCTION float swish_denominator(float x) {
-  return 1.0F + fast_exp2(-x * log2_e);
-}
-
-// On a host.
-
 /// How many elements go through the steps below together: the long chain of
 /// operations of one element leaves the units idle, the chains of a chunk in
 /// turns do not. bf16, which memory does not hold up, gains by longer ones:
@@ -76,49 +60,72 @@ KOKKOS_FORCEINLINE_FUNCTION void one_plus_exp2_minus(float (&result)[n], float (
   }
 }
 
-/// gelu(x) = x sigmoid(2 u), for 0.5 (1 + tanh(u)) = sigmoid(2 u) = 1 / (1 +
-/// 2^-(2 u log2 e)).
-template <int n>
-KOKKOS_FORCEINLINE_FUNCTION void gelu_denominators(float (&result)[n], const float (&x)[n]) {
-  float y[n];
-#pragma omp simd
-  for (int i = 0; i < n; ++i) {
-    constexpr float linear = sqrt_8_over_pi * log2_e;
-    y[i] = x[i] * (linear + linear * gelu_cubic * (x[i] * x[i]));
-  }
-  one_plus_exp2_minus(result, y);
-}
+// Activations are x / denominator(x), so their derivative is s (1 + (1 - s) x_slope(x)), s = 1 /
+// denominator(x): x_slope(x) is x times the slope of what the sigmoid takes.
 
-/// 1 + e^-x. The product rounds, so e^-x is off by up to 2e-7 + 8e-8 |x| of
-/// itself: a part of the result only where x is far below zero.
-template <int n>
-KOKKOS_FORCEINLINE_FUNCTION void swish_denominators(float (&result)[n], const float (&x)[n]) {
-  float y[n];
-#pragma omp simd
-  for (int i = 0; i < n; ++i) {
-    y[i] = x[i] * log2_e;
+/// x sigmoid(2 u), for 0.5 (1 + tanh(u)) = sigmoid(2 u) = 1 / (1 + 2^-(2 u log2 e)).
+struct GeluTanh {
+  static constexpr const char* name[] = {"gelu", "gelu_bwd", "geglu", "geglu_bwd"};
+  static constexpr float linear = sqrt_8_over_pi * log2_e;
+
+  static KOKKOS_FORCEINLINE_FUNCTION float denominator(float x) {
+    return 1.0F + fast_exp2(-x * (linear + linear * gelu_cubic * (x * x)));
   }
-  one_plus_exp2_minus(result, y);
-}
+  template <int n>
+  static KOKKOS_FORCEINLINE_FUNCTION void denominators(float (&result)[n], const float (&x)[n]) {
+    float y[n];
+#pragma omp simd
+    for (int i = 0; i < n; ++i) {
+      y[i] = x[i] * (linear + linear * gelu_cubic * (x[i] * x[i]));
+    }
+    one_plus_exp2_minus(result, y);
+  }
+  static KOKKOS_FORCEINLINE_FUNCTION float x_slope(float x) {
+    constexpr float cubic = 3.0F * gelu_cubic * sqrt_8_over_pi;
+    return x * (sqrt_8_over_pi + cubic * (x * x));
+  }
+};
+
+/// x / (1 + e^-x). The product rounds, so e^-x is off by up to 2e-7 + 8e-8 |x| of itself: a part of
+/// the result only where x is far below zero.
+struct Silu {
+  static constexpr const char* name[] = {"silu", "silu_bwd", "swiglu", "swiglu_bwd"};
+
+  static KOKKOS_FORCEINLINE_FUNCTION float denominator(float x) {
+    return 1.0F + fast_exp2(-x * log2_e);
+  }
+  template <int n>
+  static KOKKOS_FORCEINLINE_FUNCTION void denominators(float (&result)[n], const float (&x)[n]) {
+    float y[n];
+#pragma omp simd
+    for (int i = 0; i < n; ++i) {
+      y[i] = x[i] * log2_e;
+    }
+    one_plus_exp2_minus(result, y);
+  }
+  static KOKKOS_FORCEINLINE_FUNCTION float x_slope(float x) {
+    return x;
+  }
+};
 
 /// Replaces g and up by their gradients.
-template <int n>
-KOKKOS_FORCEINLINE_FUNCTION void differentiate_swiglu(const float (&dy)[n], float (&g)[n],
-                                                      float (&up)[n]) {
+template <class A, int n>
+KOKKOS_FORCEINLINE_FUNCTION void differentiate_gated(const float (&dy)[n], float (&g)[n],
+                                                     float (&up)[n]) {
   float d[n];
-  swish_denominators(d, g);
+  A::denominators(d, g);
 #pragma omp simd
   for (int i = 0; i < n; ++i) {
     const float s = 1.0F / d[i];
     const float dy_s = dy[i] * s;
-    const float dgate = dy_s * up[i] * (1.0F + g[i] * (1.0F - s));
+    const float dgate = dy_s * up[i] * (1.0F + A::x_slope(g[i]) * (1.0F - s));
     up[i] = dy_s * g[i];
     g[i] = dgate;
   }
 }
 
-template <class T>
-struct Gelu {
+template <class T, class A>
+struct Plain {
   const T* x;
   T* y;
 
@@ -127,7 +134,7 @@ struct Gelu {
         end - begin, 0,
         [](Chunk<T>& y_chunk, const Chunk<T>& v) {
           Chunk<T> d;
-          gelu_denominators(d, v);
+          A::denominators(d, v);
 #pragma omp simd
           for (int i = 0; i < chunk<T>; ++i) {
             y_chunk[i] = v[i] / d[i];
@@ -141,14 +148,14 @@ struct Gelu {
     float v[n];
     load<n>(x + first, v);
     for (float& each : v) {
-      each = fast_divide(each, gelu_denominator(each));
+      each = fast_divide(each, A::denominator(each));
     }
     save<n>(y + first, v);
   }
 };
 
-template <class T>
-struct GeluBackward {
+template <class T, class A>
+struct PlainBackward {
   const T* dy;
   const T* x;
   T* dx;
@@ -158,13 +165,11 @@ struct GeluBackward {
         end - begin, 0,
         [](Chunk<T>& dx_chunk, const Chunk<T>& dy_chunk, const Chunk<T>& v) {
           Chunk<T> d;
-          gelu_denominators(d, v);
+          A::denominators(d, v);
 #pragma omp simd
           for (int i = 0; i < chunk<T>; ++i) {
             const float s = 1.0F / d[i];
-            constexpr float cubic = 3.0F * gelu_cubic * sqrt_8_over_pi;
-            const float x_slope = v[i] * (sqrt_8_over_pi + cubic * (v[i] * v[i]));
-            dx_chunk[i] = dy_chunk[i] * s * (1.0F + (1.0F - s) * x_slope);
+            dx_chunk[i] = dy_chunk[i] * s * (1.0F + (1.0F - s) * A::x_slope(v[i]));
           }
         },
         dx + begin, dy + begin, x + begin);
@@ -177,17 +182,15 @@ struct GeluBackward {
     load<n>(x + first, v);
     load<n>(dy + first, gradient);
     for (int i = 0; i < n; ++i) {
-      constexpr float cubic = 3.0F * gelu_cubic * sqrt_8_over_pi;
-      const float s = fast_divide(1.0F, gelu_denominator(v[i]));
-      const float x_slope = v[i] * (sqrt_8_over_pi + cubic * (v[i] * v[i]));
-      gradient[i] *= s * (1.0F + (1.0F - s) * x_slope);
+      const float s = fast_divide(1.0F, A::denominator(v[i]));
+      gradient[i] *= s * (1.0F + (1.0F - s) * A::x_slope(v[i]));
     }
     save<n>(dx + first, gradient);
   }
 };
 
-template <class T>
-struct Swiglu {
+template <class T, class A>
+struct Gated {
   const T* gate_up_T2F;
   T* y_TF;
   std::int64_t features;
@@ -199,7 +202,7 @@ struct Swiglu {
         features, t + 1 < rows ? 2 * features : 0,
         [](Chunk<T>& y, const Chunk<T>& g, const Chunk<T>& up) {
           Chunk<T> d;
-          swish_denominators(d, g);
+          A::denominators(d, g);
 #pragma omp simd
           for (int i = 0; i < chunk<T>; ++i) {
             y[i] = g[i] * up[i] / d[i];
@@ -217,14 +220,14 @@ struct Swiglu {
     load<n>(from, gate);
     load<n>(from + features, up);
     for (int i = 0; i < n; ++i) {
-      up[i] = fast_divide(gate[i] * up[i], swish_denominator(gate[i]));
+      up[i] = fast_divide(gate[i] * up[i], A::denominator(gate[i]));
     }
     save<n>(y_TF + t * features + f, up);
   }
 };
 
-template <class T>
-struct SwigluBackward {
+template <class T, class A>
+struct GatedBackward {
   const T* dy_TF;
   const T* gate_up_T2F;
   T* dgate_up_T2F;
@@ -250,7 +253,7 @@ struct SwigluBackward {
       widen(dy + f, dy_chunk);
       widen(gate + f, gate_chunk);
       widen(up + f, up_chunk);
-      differentiate_swiglu(dy_chunk, gate_chunk, up_chunk);
+      differentiate_gated<A>(dy_chunk, gate_chunk, up_chunk);
       narrow(dgate + f, gate_chunk);
       narrow(dup + f, up_chunk);
     }
@@ -259,7 +262,7 @@ struct SwigluBackward {
       widen_part(dy + f, left, dy_chunk);
       widen_part(gate + f, left, gate_chunk);
       widen_part(up + f, left, up_chunk);
-      differentiate_swiglu(dy_chunk, gate_chunk, up_chunk);
+      differentiate_gated<A>(dy_chunk, gate_chunk, up_chunk);
       narrow_part(dgate + f, left, gate_chunk);
       narrow_part(dup + f, left, up_chunk);
     }
@@ -276,9 +279,9 @@ struct SwigluBackward {
     load<n>(gate_up_T2F + first, gate);
     load<n>(gate_up_T2F + first + features, up);
     for (int i = 0; i < n; ++i) {
-      const float s = fast_divide(1.0F, swish_denominator(gate[i]));
+      const float s = fast_divide(1.0F, A::denominator(gate[i]));
       const float dy_s = dy[i] * s;
-      const float dgate = dy_s * up[i] * (1.0F + gate[i] * (1.0F - s));
+      const float dgate = dy_s * up[i] * (1.0F + A::x_slope(gate[i]) * (1.0F - s));
       up[i] = dy_s * gate[i];
       gate[i] = dgate;
     }
@@ -312,45 +315,65 @@ struct Add {
   }
 };
 
+/// Calls use(T of the storage, A of the activation).
+template <class Use>
+void with_kind(DType dtype, Activation activation, const Use& use) {
+  with_storage(dtype, [&]<class T>(T storage) {
+    switch (activation) {
+      case Activation::gelu_tanh:
+        return use(storage, GeluTanh{});
+      case Activation::silu:
+        return use(storage, Silu{});
+    }
+  });
+}
+
 }  // namespace
 
-void gelu(ConstTensorView x, TensorView y, device::StreamRef stream) {
+std::string_view name(Activation activation) noexcept {
+  return activation == Activation::silu ? "silu" : "gelu_tanh";
+}
+
+void activate(Activation activation, ConstTensorView x, TensorView y, device::StreamRef stream) {
   FOURFOLD_EXPECT(x.elements() == y.elements());
-  with_storage(x.dtype(), [&]<class T>(T) {
+  with_kind(x.dtype(), activation, [&]<class T, class A>(T, A) {
     constexpr int n = pack_elements<T>;
-    const Gelu<T> body{x.as<T>(), y.as<T>()};
-    for_each_pack<n>("gelu", x.elements(), at_packs<n>(body.x, body.y), stream, body);
+    const Plain<T, A> body{x.as<T>(), y.as<T>()};
+    for_each_pack<n>(A::name[0], x.elements(), at_packs<n>(body.x, body.y), stream, body);
   });
 }
 
-void gelu_backward(ConstTensorView dy, ConstTensorView x, TensorView dx, device::StreamRef stream) {
+void activate_backward(Activation activation, ConstTensorView dy, ConstTensorView x, TensorView dx,
+                       device::StreamRef stream) {
   FOURFOLD_EXPECT(x.elements() == dy.elements() && x.elements() == dx.elements());
-  with_storage(x.dtype(), [&]<class T>(T) {
+  with_kind(x.dtype(), activation, [&]<class T, class A>(T, A) {
     constexpr int n = pack_elements<T>;
-    const GeluBackward<T> body{dy.as<T>(), x.as<T>(), dx.as<T>()};
-    for_each_pack<n>("gelu_bwd", x.elements(), at_packs<n>(body.dy, body.x, body.dx), stream, body);
+    const PlainBackward<T, A> body{dy.as<T>(), x.as<T>(), dx.as<T>()};
+    for_each_pack<n>(A::name[1], x.elements(), at_packs<n>(body.dy, body.x, body.dx), stream, body);
   });
 }
 
-void swiglu(ConstTensorView gate_up_T2F, TensorView y_TF, device::StreamRef stream) {
+void activate_gated(Activation activation, ConstTensorView gate_up_T2F, TensorView y_TF,
+                    device::StreamRef stream) {
   FOURFOLD_EXPECT(y_TF.shape().rank() == 2 && gate_up_T2F.elements() == 2 * y_TF.elements());
-  with_storage(y_TF.dtype(), [&]<class T>(T) {
+  with_kind(y_TF.dtype(), activation, [&]<class T, class A>(T, A) {
     constexpr int n = pack_elements<T>;
-    const Swiglu<T> body{gate_up_T2F.as<T>(), y_TF.as<T>(), y_TF.dim(1), y_TF.dim(0)};
-    for_each_pack_of_rows<n>("swiglu", body.rows, body.features,
+    const Gated<T, A> body{gate_up_T2F.as<T>(), y_TF.as<T>(), y_TF.dim(1), y_TF.dim(0)};
+    for_each_pack_of_rows<n>(A::name[2], body.rows, body.features,
                              at_packs<n>(body.gate_up_T2F, body.y_TF), stream, body);
   });
 }
 
-void swiglu_backward(ConstTensorView dy_TF, ConstTensorView gate_up_T2F, TensorView dgate_up_T2F,
-                     device::StreamRef stream) {
+void activate_gated_backward(Activation activation, ConstTensorView dy_TF,
+                             ConstTensorView gate_up_T2F, TensorView dgate_up_T2F,
+                             device::StreamRef stream) {
   FOURFOLD_EXPECT(dy_TF.shape().rank() == 2 && gate_up_T2F.elements() == 2 * dy_TF.elements());
   FOURFOLD_EXPECT(dgate_up_T2F.elements() == gate_up_T2F.elements());
-  with_storage(dy_TF.dtype(), [&]<class T>(T) {
+  with_kind(dy_TF.dtype(), activation, [&]<class T, class A>(T, A) {
     constexpr int n = pack_elements<T>;
-    const SwigluBackward<T> body{dy_TF.as<T>(), gate_up_T2F.as<T>(), dgate_up_T2F.as<T>(),
-                                 dy_TF.dim(1), dy_TF.dim(0)};
-    for_each_pack_of_rows<n>("swiglu_bwd", body.rows, body.features,
+    const GatedBackward<T, A> body{dy_TF.as<T>(), gate_up_T2F.as<T>(), dgate_up_T2F.as<T>(),
+                                   dy_TF.dim(1), dy_TF.dim(0)};
+    for_each_pack_of_rows<n>(A::name[3], body.rows, body.features,
                              at_packs<n>(body.dy_TF, body.gate_up_T2F, body.dgate_up_T2F), stream,
                              body);
   });

@@ -12,42 +12,53 @@ namespace {
 
 const double gelu_scale = std::sqrt(2.0 / std::numbers::pi);
 
-double sigmoid(double x) {
-  return 1.0 / (1.0 + std::exp(-x));
+double value(Activation activation, double x) {
+  return activation == Activation::silu
+             ? x / (1.0 + std::exp(-x))
+             : 0.5 * x * (1.0 + std::tanh(gelu_scale * (x + 0.044715 * x * x * x)));
+}
+
+double derivative(Activation activation, double x) {
+  if (activation == Activation::silu) {
+    const double s = 1.0 / (1.0 + std::exp(-x));
+    return s * (1.0 + x * (1.0 - s));
+  }
+  const double t = std::tanh(gelu_scale * (x + 0.044715 * x * x * x));
+  const double inner = gelu_scale * (1.0 + 3.0 * 0.044715 * x * x);
+  return 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * inner;
 }
 
 }  // namespace
 
-void gelu(ConstTensorView x, TensorView y, device::StreamRef /*stream*/) {
+void activate(Activation activation, ConstTensorView x, TensorView y,
+              device::StreamRef /*stream*/) {
   for (std::int64_t i = 0; i < x.elements(); ++i) {
-    const double v = read_element(x, i);
-    write_element(y, i, 0.5 * v * (1.0 + std::tanh(gelu_scale * (v + 0.044715 * v * v * v))));
+    write_element(y, i, value(activation, read_element(x, i)));
   }
 }
 
-void gelu_backward(ConstTensorView dy, ConstTensorView x, TensorView dx,
-                   device::StreamRef /*stream*/) {
+void activate_backward(Activation activation, ConstTensorView dy, ConstTensorView x, TensorView dx,
+                       device::StreamRef /*stream*/) {
   for (std::int64_t i = 0; i < x.elements(); ++i) {
-    const double v = read_element(x, i);
-    const double t = std::tanh(gelu_scale * (v + 0.044715 * v * v * v));
-    const double inner = gelu_scale * (1.0 + 3.0 * 0.044715 * v * v);
-    write_element(dx, i, read_element(dy, i) * (0.5 * (1.0 + t) + 0.5 * v * (1.0 - t * t) * inner));
+    write_element(dx, i, read_element(dy, i) * derivative(activation, read_element(x, i)));
   }
 }
 
-void swiglu(ConstTensorView gate_up_T2F, TensorView y_TF, device::StreamRef /*stream*/) {
+void activate_gated(Activation activation, ConstTensorView gate_up_T2F, TensorView y_TF,
+                    device::StreamRef /*stream*/) {
   const std::int64_t features = y_TF.dim(1);
   for (std::int64_t t = 0; t < y_TF.dim(0); ++t) {
     for (std::int64_t f = 0; f < features; ++f) {
       const double gate = read_element(gate_up_T2F, 2 * t * features + f);
       const double up = read_element(gate_up_T2F, (2 * t + 1) * features + f);
-      write_element(y_TF, t * features + f, gate * sigmoid(gate) * up);
+      write_element(y_TF, t * features + f, value(activation, gate) * up);
     }
   }
 }
 
-void swiglu_backward(ConstTensorView dy_TF, ConstTensorView gate_up_T2F, TensorView dgate_up_T2F,
-                     device::StreamRef /*stream*/) {
+void activate_gated_backward(Activation activation, ConstTensorView dy_TF,
+                             ConstTensorView gate_up_T2F, TensorView dgate_up_T2F,
+                             device::StreamRef /*stream*/) {
   const std::int64_t features = dy_TF.dim(1);
   for (std::int64_t t = 0; t < dy_TF.dim(0); ++t) {
     for (std::int64_t f = 0; f < features; ++f) {
@@ -56,9 +67,8 @@ void swiglu_backward(ConstTensorView dy_TF, ConstTensorView gate_up_T2F, TensorV
       const double dy = read_element(dy_TF, t * features + f);
       const double gate = read_element(gate_up_T2F, at_gate);
       const double up = read_element(gate_up_T2F, at_up);
-      const double s = sigmoid(gate);
-      write_element(dgate_up_T2F, at_gate, dy * up * s * (1.0 + gate * (1.0 - s)));
-      write_element(dgate_up_T2F, at_up, dy * gate * s);
+      write_element(dgate_up_T2F, at_gate, dy * up * derivative(activation, gate));
+      write_element(dgate_up_T2F, at_up, dy * value(activation, gate));
     }
   }
 }

@@ -35,10 +35,10 @@ void multiply_apart(DType dtype, const Gemm& product, device::StreamRef stream) 
     case Epilogue::none:
       return;
     case Epilogue::gelu:
-      gelu(aux, c, stream);
+      activate(Activation::gelu_tanh, aux, c, stream);
       return;
     case Epilogue::gelu_backward:
-      gelu_backward(c, aux, c, stream);
+      activate_backward(Activation::gelu_tanh, c, aux, c, stream);
       return;
     case Epilogue::row_sums:
       FOURFOLD_EXPECT(product.a_transposed);

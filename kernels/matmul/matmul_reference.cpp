@@ -29,7 +29,7 @@ void linear_tile(ConstTensorView x_TI, ConstTensorView w_OI, ConstTensorView bia
 void linear_gelu(ConstTensorView x_TI, ConstTensorView w_OI, ConstTensorView bias_O,
                  TensorView pre_TO, TensorView y_TO, device::StreamRef stream) {
   reference::linear(x_TI, w_OI, bias_O, pre_TO, stream);
-  reference::gelu(pre_TO, y_TO, stream);
+  reference::activate(Activation::gelu_tanh, pre_TO, y_TO, stream);
 }
 
 void linear_backward_input(ConstTensorView dy_TO, ConstTensorView w_OI, TensorView dx_TI,
@@ -55,7 +55,7 @@ void linear_tile_backward_input(ConstTensorView dy_TY, std::int64_t first, Const
 void linear_backward_input_gelu(ConstTensorView dy_TO, ConstTensorView w_OI, ConstTensorView pre_TI,
                                 TensorView dpre_TI, device::StreamRef stream) {
   reference::linear_backward_input(dy_TO, w_OI, dpre_TI, Write::replace, stream);
-  reference::gelu_backward(dpre_TI, pre_TI, dpre_TI, stream);
+  reference::activate_backward(Activation::gelu_tanh, dpre_TI, pre_TI, dpre_TI, stream);
 }
 
 void linear_backward_weight(ConstTensorView x_TI, ConstTensorView dy_TO, TensorView dw_OI,

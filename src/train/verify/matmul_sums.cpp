@@ -249,7 +249,8 @@ Departure check_gelu_gradient(const HostMatmul& product, const HostMatrix& pre, 
   for (std::int64_t i = 0; i < s.count; ++i) {
     const std::int64_t row = rows[i];
     const float* const x = pre.values + row * pre.row_stride;
-    kernels::reference::gelu_backward({ones.data(), shape}, {x, shape}, {slope.data(), shape}, {});
+    kernels::reference::activate_backward(kernels::Activation::gelu_tanh, {ones.data(), shape},
+                                          {x, shape}, {slope.data(), shape}, {});
     for (std::int64_t column = 0; column < product.c.columns; ++column) {
       const double g = slope[column];
       const double d = products.at(i, column);
@@ -281,7 +282,8 @@ Departure check_gelu(const HostMatrix& pre, const HostMatrix& y, DType stored) {
   Departure worst;
   for (std::int64_t row = 0; row < pre.rows; ++row) {
     const float* const x = pre.values + row * pre.row_stride;
-    kernels::reference::gelu({x, shape}, {expected.data(), shape}, {});
+    kernels::reference::activate(kernels::Activation::gelu_tanh, {x, shape},
+                                 {expected.data(), shape}, {});
     for (std::int64_t column = 0; column < pre.columns; ++column) {
       const double wanted = expected[column];
       if (!std::isfinite(wanted)) {

@@ -8,18 +8,30 @@
 #include <fourfold/base/tensor_view.hpp>
 #include <fourfold/device/stream.hpp>
 
+#include <cstdint>
+#include <string_view>
+
 namespace fourfold::kernels {
 
-/// y = 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))): the "gelu_new" of GPT-2.
-void gelu(ConstTensorView x, TensorView y, device::StreamRef stream);
-/// dx = dy * gelu'(x). dx may be dy.
-void gelu_backward(ConstTensorView dy, ConstTensorView x, TensorView dx, device::StreamRef stream);
+/// gelu_tanh: 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), the "gelu_new" of Hugging Face.
+/// silu: x / (1 + e^-x).
+enum class Activation : std::uint8_t { gelu_tanh, silu };
+std::string_view name(Activation activation) noexcept;
 
-/// y_TF = silu(gate_TF) * up_TF where each row of gate_up_T2F is gate, then up (Shazeer 2020).
-void swiglu(ConstTensorView gate_up_T2F, TensorView y_TF, device::StreamRef stream);
+/// y = activation(x).
+void activate(Activation activation, ConstTensorView x, TensorView y, device::StreamRef stream);
+/// dx = dy * activation'(x). dx may be dy.
+void activate_backward(Activation activation, ConstTensorView dy, ConstTensorView x, TensorView dx,
+                       device::StreamRef stream);
+
+/// y_TF = activation(gate_TF) * up_TF where each row of gate_up_T2F is gate, then up: SwiGLU with
+/// silu, GeGLU with gelu_tanh (Shazeer 2020).
+void activate_gated(Activation activation, ConstTensorView gate_up_T2F, TensorView y_TF,
+                    device::StreamRef stream);
 /// dgate_up = gradient; may be gate_up itself.
-void swiglu_backward(ConstTensorView dy_TF, ConstTensorView gate_up_T2F, TensorView dgate_up_T2F,
-                     device::StreamRef stream);
+void activate_gated_backward(Activation activation, ConstTensorView dy_TF,
+                             ConstTensorView gate_up_T2F, TensorView dgate_up_T2F,
+                             device::StreamRef stream);
 
 /// y = a + b. y may be a or b.
 void add(ConstTensorView a, ConstTensorView b, TensorView y, device::StreamRef stream);
@@ -30,14 +42,17 @@ void add(ConstTensorView a, ConstTensorView b, TensorView y, device::StreamRef s
 // compare the fast bodies with them; not for use in a run.
 namespace fourfold::kernels::reference {
 
-void gelu(ConstTensorView x, TensorView y, device::StreamRef stream);
+void activate(Activation activation, ConstTensorView x, TensorView y, device::StreamRef stream);
 
-void gelu_backward(ConstTensorView dy, ConstTensorView x, TensorView dx, device::StreamRef stream);
+void activate_backward(Activation activation, ConstTensorView dy, ConstTensorView x, TensorView dx,
+                       device::StreamRef stream);
 
-void swiglu(ConstTensorView gate_up_T2F, TensorView y_TF, device::StreamRef stream);
+void activate_gated(Activation activation, ConstTensorView gate_up_T2F, TensorView y_TF,
+                    device::StreamRef stream);
 
-void swiglu_backward(ConstTensorView dy_TF, ConstTensorView gate_up_T2F, TensorView dgate_up_T2F,
-                     device::StreamRef stream);
+void activate_gated_backward(Activation activation, ConstTensorView dy_TF,
+                             ConstTensorView gate_up_T2F, TensorView dgate_up_T2F,
+                             device::StreamRef stream);
 
 void add(ConstTensorView a, ConstTensorView b, TensorView y, device::StreamRef stream);
 

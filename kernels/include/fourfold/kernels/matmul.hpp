@@ -21,9 +21,10 @@ namespace fourfold::kernels {
 void linear(ConstTensorView x_TI, ConstTensorView w_OI, ConstTensorView bias_O, TensorView y_TO,
             device::StreamRef stream);
 
-/// pre = x w^T + bias; y = gelu(pre), as activation.hpp has it: linear() and gelu() to the bit, but
-/// on devices whose library makes both at once, of 16-bit numbers, from the sums as they are before
-/// pre is rounded. Which of the two a device does depends on dtypes, sizes and alignments only.
+/// pre = x w^T + bias; y = gelu(pre), as activation.hpp has it: linear() and activate(gelu_tanh) to
+/// the bit, but on devices whose library makes both at once, of 16-bit numbers, from the sums as
+/// they are before pre is rounded. Which of the two a device does depends on dtypes, sizes and
+/// alignments only.
 /// @param bias_O  same dtype as w, or absent
 void linear_gelu(ConstTensorView x_TI, ConstTensorView w_OI, ConstTensorView bias_O,
                  TensorView pre_TO, TensorView y_TO, device::StreamRef stream);

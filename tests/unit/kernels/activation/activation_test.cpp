@@ -32,20 +32,23 @@ TEST_CASE("activations equal their references", "[activation]") {
       const device::Tensor gate_up = random_tensor(dtype, {rows, 2 * features}, 3, 3.0);
       device::Tensor fast(dtype, shape);
       device::Tensor plain(dtype, shape);
-      gelu(x, fast, {});
-      reference::gelu(x, plain, {});
-      CHECK(worst_error(fast, plain, 1e-3) <= allowed);
-      gelu_backward(dy, x, fast, {});
-      reference::gelu_backward(dy, x, plain, {});
-      CHECK(worst_error(fast, plain, 1.0) <= allowed);
-      swiglu(gate_up, fast, {});
-      reference::swiglu(gate_up, plain, {});
-      CHECK(worst_error(fast, plain, 1e-3) <= allowed);
-      device::Tensor dfast(dtype, {rows, 2 * features});
-      device::Tensor dplain(dtype, {rows, 2 * features});
-      swiglu_backward(dy, gate_up, dfast, {});
-      reference::swiglu_backward(dy, gate_up, dplain, {});
-      CHECK(worst_error(dfast, dplain, 1.0) <= allowed);
+      for (const Activation kind : {Activation::gelu_tanh, Activation::silu}) {
+        CAPTURE(name(kind));
+        activate(kind, x, fast, {});
+        reference::activate(kind, x, plain, {});
+        CHECK(worst_error(fast, plain, 1e-3) <= allowed);
+        activate_backward(kind, dy, x, fast, {});
+        reference::activate_backward(kind, dy, x, plain, {});
+        CHECK(worst_error(fast, plain, 1.0) <= allowed);
+        activate_gated(kind, gate_up, fast, {});
+        reference::activate_gated(kind, gate_up, plain, {});
+        CHECK(worst_error(fast, plain, 1e-3) <= allowed);
+        device::Tensor dfast(dtype, {rows, 2 * features});
+        device::Tensor dplain(dtype, {rows, 2 * features});
+        activate_gated_backward(kind, dy, gate_up, dfast, {});
+        reference::activate_gated_backward(kind, dy, gate_up, dplain, {});
+        CHECK(worst_error(dfast, dplain, 1.0) <= allowed);
+      }
       add(x, dy, fast, {});
       reference::add(x, dy, plain, {});
       CHECK(same_bits(fast, plain));
@@ -53,27 +56,38 @@ TEST_CASE("activations equal their references", "[activation]") {
   }
 }
 
-// torch.nn.functional.gelu(x, approximate="tanh") and silu(x) in double, to nine digits.
+// torch.nn.functional.activate(Activation::gelu_tanh, x, approximate="tanh") and silu(x) in double,
+// to nine digits.
 TEST_CASE("activations give PyTorch's numbers", "[activation]") {
   device::Tensor x(DType::f32, {6});
   const float inputs[] = {-10.0F, -1.0F, 0.0F, 0.5F, 1.0F, 10.0F};
   std::copy_n(inputs, 6, x.as<float>());
   device::Tensor y(DType::f32, {6});
-  gelu(x, y, {});
   const double gelus[] = {0, -0.158808009, 0, 0.345714010, 0.841191991, 10};
+  const double silus[] = {-4.539786870e-4, -0.268941421, 0, 0.311229666, 0.731058579, 9.999546021};
+  activate(Activation::gelu_tanh, x, y, {});
   for (int i = 0; i < 6; ++i) {
     CHECK(std::fabs(static_cast<double>(y.as<float>()[i]) - gelus[i]) <= 1e-7 * (1 + gelus[i]));
+  }
+  activate(Activation::silu, x, y, {});
+  for (int i = 0; i < 6; ++i) {
+    CHECK(std::fabs(static_cast<double>(y.as<float>()[i]) - silus[i]) <=
+          2e-7 * (1 + std::fabs(silus[i])));
   }
   device::Tensor gate_up(DType::f32, {6, 2});
   for (int i = 0; i < 6; ++i) {
     gate_up.as<float>()[2 * i] = inputs[i];
     gate_up.as<float>()[2 * i + 1] = 2.0F;
   }
-  swiglu(gate_up, y.view().reshape({6, 1}), {});
-  const double silus[] = {-4.539786870e-4, -0.268941421, 0, 0.311229666, 0.731058579, 9.999546021};
+  activate_gated(Activation::silu, gate_up, y.view().reshape({6, 1}), {});
   for (int i = 0; i < 6; ++i) {
     CHECK(std::fabs(static_cast<double>(y.as<float>()[i]) - 2 * silus[i]) <=
           4e-7 * (1 + std::fabs(silus[i])));
+  }
+  activate_gated(Activation::gelu_tanh, gate_up, y.view().reshape({6, 1}), {});
+  for (int i = 0; i < 6; ++i) {
+    CHECK(std::fabs(static_cast<double>(y.as<float>()[i]) - 2 * gelus[i]) <=
+          4e-7 * (1 + std::fabs(gelus[i])));
   }
 }
 
@@ -90,10 +104,16 @@ TEST_CASE("activations saturate without NaN", "[activation]") {
     CHECK(y.as<float>()[2] == (high == 0 ? inputs[2] : high));
     CHECK(y.as<float>()[3] == (high == 0 ? inputs[3] : high));
   };
-  gelu(x, y, {});
+  activate(Activation::gelu_tanh, x, y, {});
   check(0, 0);
-  gelu_backward(dy, x, y, {});
+  activate_backward(Activation::gelu_tanh, dy, x, y, {});
   check(0, 1);
+  activate(Activation::silu, x, y, {});  // x e^x has a little left where gelu has nothing
+  const std::vector<double> silus = values(y);
+  CHECK(std::abs(silus[0]) < 1e-30);
+  CHECK(std::abs(silus[1]) < 1e-30);
+  CHECK(silus[2] == 100);
+  CHECK(silus[3] == 3e4);
 }
 
 // bf16 results are rounded without a look for NaN; a chunk and a part of one both count.
@@ -112,16 +132,16 @@ TEST_CASE("activations of NaN are NaN", "[activation]") {
         }
       };
       device::Tensor y(dtype, {2, 2 * count});
-      gelu(x, y, {});
+      activate(Activation::gelu_tanh, x, y, {});
       check_nan(y, 4 * count);
-      gelu_backward(x, x, y, {});
+      activate_backward(Activation::gelu_tanh, x, x, y, {});
       check_nan(y, 4 * count);
       add(x, x, y, {});
       check_nan(y, 4 * count);
       device::Tensor product(dtype, {2, count});
-      swiglu(x, product, {});
+      activate_gated(Activation::silu, x, product, {});
       check_nan(product, 2 * count);
-      swiglu_backward(dy, x, y, {});
+      activate_gated_backward(Activation::silu, dy, x, y, {});
       CHECK(std::isnan(read_element(y, at)));
       CHECK(std::isnan(read_element(y, at + count)));
     }
@@ -133,7 +153,7 @@ TEST_CASE("activation gradients equal finite differences in double", "[activatio
   const device::Tensor dy = random_tensor(DType::f32, {3, 14}, 2);
   const std::vector<double> upstream = values(dy);
   device::Tensor dx(DType::f32, {3, 14});
-  gelu_backward(dy, x, dx, {});
+  activate_backward(Activation::gelu_tanh, dy, x, dx, {});
   CHECK(worst_error(dx, finite_differences(values(x), [&](const std::vector<double>& v) {
                       double loss = 0;
                       for (std::size_t i = 0; i < v.size(); ++i) {
@@ -143,7 +163,7 @@ TEST_CASE("activation gradients equal finite differences in double", "[activatio
                       }
                       return loss;
                     })) <= 1e-6);
-  swiglu_backward(dy.view().reshape({6, 7}).rows(0, 3), x, dx, {});
+  activate_gated_backward(Activation::silu, dy.view().reshape({6, 7}).rows(0, 3), x, dx, {});
   CHECK(worst_error(dx, finite_differences(values(x), [&](const std::vector<double>& v) {
                       double loss = 0;
                       for (std::size_t i = 0; i < 21; ++i) {
@@ -162,8 +182,8 @@ TEST_CASE("activations work in place and cut anywhere with the same bits", "[act
   device::Tensor y(dtype, {count});
   device::Tensor dx(dtype, {count});
   device::Tensor sum(dtype, {count});
-  gelu(x, y, {});
-  gelu_backward(dy, x, dx, {});
+  activate(Activation::gelu_tanh, x, y, {});
+  activate_backward(Activation::gelu_tanh, dy, x, dx, {});
   add(x, dy, sum, {});
   device::Tensor y_cut(dtype, {count});
   const device::Tensor dx_in_place = copy_of(dy);
@@ -173,8 +193,8 @@ TEST_CASE("activations work in place and cut anywhere with the same bits", "[act
     const auto part = [from = first, rows = length](const device::Tensor& tensor) {
       return tensor.view().rows(from, rows);
     };
-    gelu(part(x), part(y_cut), {});
-    gelu_backward(part(dx_in_place), part(x), part(dx_in_place), {});
+    activate(Activation::gelu_tanh, part(x), part(y_cut), {});
+    activate_backward(Activation::gelu_tanh, part(dx_in_place), part(x), part(dx_in_place), {});
     add(part(sum_in_place), part(dy), part(sum_in_place), {});
   }
   CHECK(same_bits(y, y_cut));
@@ -184,12 +204,12 @@ TEST_CASE("activations work in place and cut anywhere with the same bits", "[act
   const device::Tensor gate_up = random_tensor(dtype, {17, 258}, 3);
   const device::Tensor dy_TF = random_tensor(dtype, {17, 129}, 4);
   device::Tensor gradient(dtype, {17, 258});
-  swiglu_backward(dy_TF, gate_up, gradient, {});
+  activate_gated_backward(Activation::silu, dy_TF, gate_up, gradient, {});
   const device::Tensor in_place = copy_of(gate_up);
   for (const std::int64_t row : {16, 0}) {
     const std::int64_t rows = row == 0 ? 16 : 1;
-    swiglu_backward(dy_TF.view().rows(row, rows), in_place.view().rows(row, rows),
-                    in_place.view().rows(row, rows), {});
+    activate_gated_backward(Activation::silu, dy_TF.view().rows(row, rows),
+                            in_place.view().rows(row, rows), in_place.view().rows(row, rows), {});
   }
   CHECK(same_bits(gradient, in_place));
 }
@@ -217,9 +237,9 @@ TEST_CASE("activations give rows at any address the same bits", "[activation]") 
     const device::Tensor y(dtype, {rows * features + 3});
     const device::Tensor dropped(dtype, {rows * features + 3});
     const device::Tensor gradient(dtype, {rows * 2 * features + 3});
-    swiglu(moved(gate_up, 2 * features), moved(y, features), {});
-    swiglu_backward(moved(dy, features), moved(gate_up, 2 * features),
-                    moved(gradient, 2 * features), {});
+    activate_gated(Activation::silu, moved(gate_up, 2 * features), moved(y, features), {});
+    activate_gated_backward(Activation::silu, moved(dy, features), moved(gate_up, 2 * features),
+                            moved(gradient, 2 * features), {});
     dropout_add({.seed = 5, .step = 7, .probability = 0.5F}, moved(dy, features),
                 moved(y, features), sample, position, moved(dropped, features), {});
     std::vector<device::Tensor> copies;

@@ -142,14 +142,14 @@ TEST_CASE("in f32 products with gelu are the product and gelu, to the bit", "[ma
   Tensor y[2] = {Tensor(DType::f32, {65, 48}), Tensor(DType::f32, {65, 48})};
   kernels::linear_gelu(x, w, bias, pre[0], y[0], stream);
   kernels::linear(x, w, bias, pre[1], stream);
-  kernels::gelu(pre[1], y[1], stream);
+  kernels::activate(kernels::Activation::gelu_tanh, pre[1], y[1], stream);
   CHECK(test::same_bits(pre[0], pre[1]));
   CHECK(test::same_bits(y[0], y[1]));
 
   Tensor dpre[2] = {Tensor(DType::f32, {65, 64}), Tensor(DType::f32, {65, 64})};
   kernels::linear_backward_input_gelu(y[0], w, x, dpre[0], stream);
   kernels::linear_backward_input(y[0], w, dpre[1], Write::replace, stream);
-  kernels::gelu_backward(dpre[1], x, dpre[1], stream);
+  kernels::activate_backward(kernels::Activation::gelu_tanh, dpre[1], x, dpre[1], stream);
   CHECK(test::same_bits(dpre[0], dpre[1]));
 }
 

@@ -85,7 +85,7 @@ void linear_gelu(ConstTensorView x, ConstTensorView w, ConstTensorView bias, Ten
   Spoiler spoiler(Product::linear_gelu, pre, false);
   real_linear_gelu(x, w, bias, pre, y, stream);
   if (spoiler.spoil(stream)) {
-    kernels::gelu(pre, y, stream);
+    kernels::activate(kernels::Activation::gelu_tanh, pre, y, stream);
   }
 }
 
