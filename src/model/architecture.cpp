@@ -88,23 +88,54 @@ void validate_rope(const Architecture& config) {
 }
 
 void validate_traits(const Architecture& config) {
-  using Activation = FeedForwardTraits::Activation;
-  // What there are kernels for; no key of the run file can ask for another pair.
-  FOURFOLD_EXPECT(config.feed_forward.gated ==
-                  (config.feed_forward.activation == Activation::silu));
   if (config.positions.are_rotary()) {
     validate_rope(config);
   } else if (config.positions.rope_scaling.kind != RopeScaling::Kind::none) {
     refuse(
-        "model.rope_scaling is set, and positions are learned (no frequency is scaled); remove it, "
-        "or choose a family with rotary positions");
+        format_message("model.rope_scaling is set, and model.positions = \"{}\" (no frequency is "
+                       "scaled); remove it, or set model.positions to \"rotary\"",
+                       name(config.positions.kind)));
+  }
+  if (config.positions.no_rope_interval < 0) {
+    refuse(
+        format_message("model.no_rope_interval = {} is negative (it counts layers); set it to 0 "
+                       "for rotary positions in all of them",
+                       config.positions.no_rope_interval));
   }
   if (config.biases && config.attention.qkv_bias) {
-    refuse("model.qkv_bias is set for a family that always has these biases; remove it");
+    refuse("model.qkv_bias is set, and model.biases gives these biases already; remove it");
   }
 }
 
 }  // namespace
+
+std::string_view name(NormTraits::Kind kind) noexcept {
+  return kind == NormTraits::Kind::layer ? "layer" : "rms";
+}
+
+std::string_view name(PositionTraits::Kind kind) noexcept {
+  switch (kind) {
+    case PositionTraits::Kind::learned:
+      return "learned";
+    case PositionTraits::Kind::rotary:
+      return "rotary";
+    case PositionTraits::Kind::none:
+      break;
+  }
+  return "none";
+}
+
+LayerTraits Architecture::layer(std::int64_t index) const {
+  FOURFOLD_EXPECT(0 <= index && index < layers);
+  LayerTraits result{norm, positions, attention, feed_forward};
+  const std::int64_t interval = positions.no_rope_interval;
+  const bool turns = positions.are_rotary() && (interval == 0 || (index + 1) % interval != 0);
+  if (!turns) {
+    result.positions = PositionTraits{};
+    result.positions.kind = PositionTraits::Kind::none;
+  }
+  return result;
+}
 
 std::string_view name(RopeScaling::Kind kind) noexcept {
   switch (kind) {
@@ -199,8 +230,11 @@ std::int64_t product_parameter_count(const Architecture& config) {
 
 double flops_per_token(const Architecture& config, std::int64_t tokens) {
   const auto products = static_cast<double>(product_parameter_count(config));
-  const auto attention_features =
-      static_cast<double>(config.layers * config.attention.heads * config.attention.head_dim);
+  double attention_features = 0;
+  for (std::int64_t i = 0; i < config.layers; ++i) {
+    const AttentionTraits attention = config.layer(i).attention;
+    attention_features += static_cast<double>(attention.heads * attention.head_dim);
+  }
   return 6 * products + 6 * attention_features * static_cast<double>(tokens);
 }
 

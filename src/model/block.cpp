@@ -46,26 +46,24 @@ ConstTensorView gather_then_prefetch(ParallelHooks& hooks, ConstTensorView x_RD,
 }
 
 Block::Block(const StageShape& shape, int layer, const Parameters& parameters, ParallelHooks& hooks)
-    : gated_(shape.config.feed_forward.gated),
-      are_positions_rotary_(shape.config.positions.are_rotary()),
+    : traits_(shape.config.layer(layer)),
       recomputes_(shape.options.recompute.kind == Recompute::Kind::selective),
       layer_(layer),
       sizes_(shape.sizes),
-      head_dim_(shape.config.attention.head_dim),
-      attn_norm_(shape.config.norm, parameters, prefix(layer, "attn_norm")),
+      attn_norm_(traits_.norm, parameters, prefix(layer, "attn_norm")),
       qkv_(parameters,
            {prefix(layer, "attn.q_proj"), prefix(layer, "attn.k_proj"),
             prefix(layer, "attn.v_proj")},
            hooks),
       out_(parameters, {prefix(layer, "attn.o_proj")}, hooks),
-      mlp_norm_(shape.config.norm, parameters, prefix(layer, "mlp_norm")),
-      up_(first_mlp_product(parameters, gated_, layer, hooks)),
+      mlp_norm_(traits_.norm, parameters, prefix(layer, "mlp_norm")),
+      up_(first_mlp_product(parameters, traits_.feed_forward.gated, layer, hooks)),
       down_(parameters, {prefix(layer, "mlp.down_proj")}, hooks),
       hooks_(hooks) {
-  if (shape.config.attention.qk_norm) {
-    const NormTraits traits{NormTraits::Kind::rms, shape.config.norm.epsilon};
-    q_norm_.emplace(traits, parameters, prefix(layer, "attn.q_norm"));
-    k_norm_.emplace(traits, parameters, prefix(layer, "attn.k_norm"));
+  if (traits_.attention.qk_norm) {
+    const NormTraits rms{NormTraits::Kind::rms, traits_.norm.epsilon};
+    q_norm_.emplace(rms, parameters, prefix(layer, "attn.q_norm"));
+    k_norm_.emplace(rms, parameters, prefix(layer, "attn.k_norm"));
   }
   FOURFOLD_EXPECT(qkv_.out_features() == shape.qkv_features());
   FOURFOLD_EXPECT(up_.out_features() == shape.up_features());
@@ -76,8 +74,8 @@ Block::Fused<Pointer> Block::split(Pointer qkv, DType dtype, const MicroBatchCon
   using Byte = std::conditional_t<std::is_const_v<std::remove_pointer_t<Pointer>>, const std::byte,
                                   std::byte>;
   const std::int64_t row = qkv_.out_features();
-  const std::int64_t k_first = sizes_.heads * head_dim_;
-  const std::int64_t v_first = k_first + sizes_.kv_heads * head_dim_;
+  const std::int64_t k_first = sizes_.heads * traits_.attention.head_dim;
+  const std::int64_t v_first = k_first + sizes_.kv_heads * traits_.attention.head_dim;
   const auto heads_from = [&](std::int64_t feature) {
     Pointer data = static_cast<Byte*>(qkv) + feature * size_in_bytes(dtype);
     return kernels::BasicHeads<Pointer>{data, dtype, pass.tokens * row, row};
@@ -92,19 +90,20 @@ std::array<Block::NormedHeads, 2> Block::normed_heads(const Fused<void*>& produc
 
 TensorView Block::rows_of(const NormedHeads& heads, TensorView memory, std::int64_t first_head,
                           const MicroBatchContext& pass) const {
-  const std::int64_t first = pass.rows * first_head * head_dim_;
+  const std::int64_t first = pass.rows * first_head * traits_.attention.head_dim;
   const std::int64_t count = pass.rows * heads.heads;
-  return memory.rows(first, count * head_dim_).reshape(Shape{count, head_dim_});
+  return memory.rows(first, count * traits_.attention.head_dim)
+      .reshape(Shape{count, traits_.attention.head_dim});
 }
 
 kernels::Heads Block::dense(const NormedHeads& heads, const TensorView& rows,
                             const MicroBatchContext& pass) const {
-  const std::int64_t row = heads.heads * head_dim_;
+  const std::int64_t row = heads.heads * traits_.attention.head_dim;
   return {rows.data(), rows.dtype(), pass.tokens * row, row};
 }
 
 kernels::HeadRows Block::sizes_of(const NormedHeads& heads, const MicroBatchContext& pass) const {
-  return {pass.sequences, pass.tokens, heads.heads * head_dim_};
+  return {pass.sequences, pass.tokens, heads.heads * traits_.attention.head_dim};
 }
 
 TensorView Block::rstd_of(const NormedHeads& heads, const Scratch& scratch,
@@ -149,7 +148,7 @@ void Block::backward_inputs(const MicroBatchContext& pass, const BlockActivation
     const kernels::HeadRows sizes = sizes_of(one, pass);
     const TensorView plain = rows_of(one, scratch.plain, 0, pass);
     const TensorView dnormed = rows_of(one, scratch.normed, one.first_head, pass);
-    const TensorView dplain = scratch.partial(plain.dim(0), head_dim_);
+    const TensorView dplain = scratch.partial(plain.dim(0), traits_.attention.head_dim);
     const auto copy = [&](const kernels::Heads& from, const kernels::Heads& to) {
       kernels::copy_heads(sizes, {from.data, from.dtype, from.batch_stride, from.token_stride}, to,
                           stream);
@@ -164,7 +163,7 @@ void Block::backward_inputs(const MicroBatchContext& pass, const BlockActivation
 }
 
 kernels::ConstHeads Block::attended(ConstTensorView rows_NA, const MicroBatchContext& pass) const {
-  const std::int64_t row = sizes_.heads * head_dim_;
+  const std::int64_t row = sizes_.heads * traits_.attention.head_dim;
   return {rows_NA.data(), rows_NA.dtype(), pass.tokens * row, row};
 }
 
@@ -175,22 +174,22 @@ kernels::AttentionShape Block::attention_shape(const MicroBatchContext& pass) co
   shape.key_tokens = pass.tokens;
   shape.heads = sizes_.heads;
   shape.kv_heads = sizes_.kv_heads;
-  shape.head_dim = head_dim_;
+  shape.head_dim = traits_.attention.head_dim;
   shape.deterministic = pass.deterministic_attention;
-  shape.scale = static_cast<float>(1.0 / std::sqrt(head_dim_));
+  shape.scale = static_cast<float>(1.0 / std::sqrt(traits_.attention.head_dim));
   return shape;
 }
 
 void Block::rotate(const Fused<void*>& heads, const MicroBatchContext& pass,
                    ConstTensorView rotary_PH, bool inverse, device::StreamRef stream) const {
-  if (!are_positions_rotary_) {
+  if (!traits_.positions.are_rotary()) {
     return;
   }
   const ConstTensorView position_T = pass.position_N.rows(0, pass.tokens);
-  kernels::rotary(heads.q, pass.sequences, pass.tokens, sizes_.heads, head_dim_, rotary_PH,
-                  position_T, inverse, stream);
-  kernels::rotary(heads.k, pass.sequences, pass.tokens, sizes_.kv_heads, head_dim_, rotary_PH,
-                  position_T, inverse, stream);
+  kernels::rotary(heads.q, pass.sequences, pass.tokens, sizes_.heads, traits_.attention.head_dim,
+                  rotary_PH, position_T, inverse, stream);
+  kernels::rotary(heads.k, pass.sequences, pass.tokens, sizes_.kv_heads, traits_.attention.head_dim,
+                  rotary_PH, position_T, inverse, stream);
 }
 
 void Block::branch(const Linear& product, ConstTensorView x, const MicroBatchContext& pass,
@@ -232,18 +231,24 @@ void Block::attend(const MicroBatchContext& pass, const BlockActivations& kept,
 }
 
 void Block::activate(const BlockActivations& kept, device::StreamRef stream) const {
-  if (gated_) {
-    kernels::swiglu(kept.up_NU, kept.activated_NF, stream);
+  const auto activation = traits_.feed_forward.activation;
+  if (traits_.feed_forward.gated) {
+    kernels::activate_gated(activation, kept.up_NU, kept.activated_NF, stream);
   } else {
-    kernels::gelu(kept.up_NU, kept.activated_NF, stream);
+    kernels::activate(activation, kept.up_NU, kept.activated_NF, stream);
   }
+}
+
+bool Block::has_fused_activation() const {
+  return !traits_.feed_forward.gated &&
+         traits_.feed_forward.activation == kernels::Activation::gelu_tanh;
 }
 
 /// An activation that the product makes may differ in its last place from one that is made by
 /// itself, as recompute() does it.
 void Block::up_and_activate(ConstTensorView x_ND, const BlockActivations& kept,
                             device::StreamRef stream) const {
-  if (!gated_ && !recomputes_) {
+  if (has_fused_activation() && !recomputes_) {
     up_.forward_gelu(x_ND, kept.up_NU, kept.activated_NF, stream);
   } else {
     up_.forward(x_ND, kept.up_NU, true, stream);
@@ -304,16 +309,21 @@ TensorView Block::norm_gradient(const Linear& product, ConstTensorView dy,
 
 TensorView Block::up_gradient(const BlockActivations& kept,
                               const ProductGradients& gradients) const {
-  return gated_ ? kept.up_NU : gradients.activated_NF;
+  return traits_.feed_forward.gated ? kept.up_NU : gradients.activated_NF;
 }
 
 void Block::backward_down(ConstTensorView ddown_ND, const BlockActivations& kept,
                           const ProductGradients& gradients, const Scratch& scratch,
                           device::StreamRef stream) const {
-  if (!gated_) {
-    down_.backward_input_gelu(ddown_ND, kept.up_NU, gradients.activated_NF, scratch.sums, stream);
-  } else {
-    down_.backward_input(ddown_ND, gradients.activated_NF, scratch.sums, stream);
+  const TensorView dactivated = gradients.activated_NF;
+  if (has_fused_activation()) {
+    down_.backward_input_gelu(ddown_ND, kept.up_NU, dactivated, scratch.sums, stream);
+    return;
+  }
+  down_.backward_input(ddown_ND, dactivated, scratch.sums, stream);
+  if (!traits_.feed_forward.gated) {
+    kernels::activate_backward(traits_.feed_forward.activation, dactivated, kept.up_NU, dactivated,
+                               stream);
   }
 }
 
@@ -337,8 +347,9 @@ void Block::backward_mlp(const MicroBatchContext& pass, const BlockActivations& 
     down_.backward_weight(kept.activated_NF, ddown, stream);
   }
   const TensorView dup = up_gradient(kept, gradients);
-  if (gated_) {
-    kernels::swiglu_backward(gradients.activated_NF, kept.up_NU, dup, stream);
+  if (traits_.feed_forward.gated) {
+    kernels::activate_gated_backward(traits_.feed_forward.activation, gradients.activated_NF,
+                                     kept.up_NU, dup, stream);
   }
   if (when == WeightGradients::now) {
     hooks_.prefetch_rows(kept.mlp_norm_RD, pass.rows, stream);

@@ -17,7 +17,8 @@ Embedding::Embedding(const StageShape& shape, const Parameters& parameters, Para
       position_(parameters.find("embedding.position.weight")),
       layers_(shape.config.layers),
       hooks_(hooks) {
-  FOURFOLD_EXPECT((position_ == nullptr) == shape.config.positions.are_rotary());
+  FOURFOLD_EXPECT((position_ != nullptr) ==
+                  (shape.config.positions.kind == PositionTraits::Kind::learned));
   token_tiles_ = tiles_of(parameters, token_->flat, shape.config.hidden);
   if (position_ != nullptr) {
     position_tiles_ = tiles_of(parameters, position_->flat, shape.config.hidden);

@@ -84,7 +84,7 @@ void Linear::forward_gelu(ConstTensorView x_NI, TensorView pre_NO, TensorView y_
     return;
   }
   forward(x_NI, pre_NO, true, stream);
-  kernels::gelu(pre_NO, y_NO, stream);
+  kernels::activate(kernels::Activation::gelu_tanh, pre_NO, y_NO, stream);
 }
 
 void Linear::forward_nothing(device::StreamRef stream) const {
@@ -134,7 +134,7 @@ void Linear::backward_input_gelu(ConstTensorView dy_NO, ConstTensorView pre_NI, 
     return;
   }
   backward_input(dy_NO, dpre_NI, sums, stream);
-  kernels::gelu_backward(dpre_NI, pre_NI, dpre_NI, stream);
+  kernels::activate_backward(kernels::Activation::gelu_tanh, dpre_NI, pre_NI, dpre_NI, stream);
 }
 
 void Linear::backward_weight(ConstTensorView x_NI, ConstTensorView dy_NO,

@@ -54,7 +54,7 @@ class Embedding {
                         device::StreamRef stream) const;
 
   const Parameter* token_;
-  const Parameter* position_;  // nullptr where positions are rotary
+  const Parameter* position_;  // nullptr where none are learned
   std::vector<Tile> token_tiles_;
   std::vector<Tile> position_tiles_;
   std::int64_t layers_;
@@ -152,6 +152,8 @@ class Block {
                           const ProductGradients& gradients, const Scratch& scratch,
                           ConstTensorView rotary_PH, TensorView dresidual_RD, WeightGradients when,
                           device::StreamRef stream) const;
+  /// Whether the products beside the activation compute it too.
+  bool has_fused_activation() const;
   /// Of the mlp's second product and, where it is not gated, the activation in front of it.
   void backward_down(ConstTensorView ddown_ND, const BlockActivations& kept,
                      const ProductGradients& gradients, const Scratch& scratch,
@@ -159,12 +161,10 @@ class Block {
   /// Output gradient of the mlp's first product, once its activation was turned back.
   TensorView up_gradient(const BlockActivations& kept, const ProductGradients& gradients) const;
 
-  bool gated_;  ///< silu(gate) * up; else gelu
-  bool are_positions_rotary_;
+  LayerTraits traits_;
   bool recomputes_;  ///< recompute() will be called, and has to make the same bits
   int layer_;
   LocalSizes sizes_;
-  std::int64_t head_dim_;
   Norm attn_norm_;
   Linear qkv_;
   std::optional<Norm> q_norm_;  ///< with qk_norm

@@ -33,12 +33,12 @@ class Table {
 
   std::vector<ParameterSpec> write() {
     embedding("embedding.token", config_.vocab, vocabulary(0));
-    if (!config_.positions.are_rotary()) {
+    if (config_.positions.kind == PositionTraits::Kind::learned) {
       embedding("embedding.position", config_.context, std::nullopt);
     }
     for (int layer = 0; layer < config_.layers; ++layer) {
       unit_ = 1 + layer;
-      block(fmt::format("layers.{}.", layer));
+      block(fmt::format("layers.{}.", layer), config_.layer(layer));
     }
     ++unit_;
     norm("final_norm");
@@ -78,9 +78,9 @@ class Table {
     return cut_of(TensorCut::Unit::vocabulary_row, dim, config_.vocab);
   }
 
-  void block(const std::string& prefix) {
-    const std::int64_t query = config_.attention.heads * config_.attention.head_dim;
-    const std::int64_t key = config_.attention.kv_heads * config_.attention.head_dim;
+  void block(const std::string& prefix, const LayerTraits& layer) {
+    const std::int64_t query = layer.attention.heads * layer.attention.head_dim;
+    const std::int64_t key = layer.attention.kv_heads * layer.attention.head_dim;
     const bool qkv_bias = config_.has_qkv_bias();
     norm(prefix + "attn_norm");
     linear(prefix + "attn.q_proj", query, config_.hidden,
@@ -91,23 +91,23 @@ class Table {
                               .fused_with_previous = true};
     linear(prefix + "attn.k_proj", key, config_.hidden, shared);
     linear(prefix + "attn.v_proj", key, config_.hidden, shared);
-    if (config_.attention.qk_norm) {
+    if (layer.attention.qk_norm) {
       for (const char* const which : {"attn.q_norm.weight", "attn.k_norm.weight"}) {
-        specs_.push_back(vector(prefix + which, config_.attention.head_dim, Init::ones));
+        specs_.push_back(vector(prefix + which, layer.attention.head_dim, Init::ones));
         specs_.back().partial = PartialGradient::over_heads;
       }
     }
     linear(prefix + "attn.o_proj", config_.hidden, query,
            {.bias = config_.biases, .cut = query_heads(1), .init_std = residual_std_});
     norm(prefix + "mlp_norm");
-    const bool gated = config_.feed_forward.gated;
+    const bool gated = layer.feed_forward.gated;
     if (gated) {
-      linear(prefix + "mlp.gate_proj", config_.feed_forward.width, config_.hidden,
-             {.cut = ffn_features(0)});
+      linear(prefix + "mlp.gate_proj", layer.feed_forward.width, config_.hidden,
+             {.bias = config_.biases, .cut = ffn_features(0)});
     }
-    linear(prefix + "mlp.up_proj", config_.feed_forward.width, config_.hidden,
+    linear(prefix + "mlp.up_proj", layer.feed_forward.width, config_.hidden,
            {.bias = config_.biases, .cut = ffn_features(0), .fused_with_previous = gated});
-    linear(prefix + "mlp.down_proj", config_.hidden, config_.feed_forward.width,
+    linear(prefix + "mlp.down_proj", config_.hidden, layer.feed_forward.width,
            {.bias = config_.biases, .cut = ffn_features(1), .init_std = residual_std_});
   }
 

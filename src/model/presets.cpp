@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -71,7 +72,7 @@ std::string_view name(Family family) noexcept {
 }
 
 void set_family(Architecture& config, Family family) {
-  using Activation = FeedForwardTraits::Activation;
+  using kernels::Activation;
   const bool is_gpt2 = family == Family::gpt2;
   config.norm.kind = is_gpt2 ? NormTraits::Kind::layer : NormTraits::Kind::rms;
   config.positions.kind = is_gpt2 ? PositionTraits::Kind::learned : PositionTraits::Kind::rotary;
@@ -91,9 +92,21 @@ std::optional<Family> family_of(const Architecture& config) {
   return std::nullopt;
 }
 
-std::string_view family_name(const Architecture& config) {
+Family nearest_family(const Architecture& config) {
+  const auto unlike = [&](Family family) {
+    Architecture with_traits = config;
+    set_family(with_traits, family);
+    return int{with_traits.norm != config.norm} + int{with_traits.positions != config.positions} +
+           int{with_traits.feed_forward.activation != config.feed_forward.activation} +
+           int{with_traits.feed_forward.gated != config.feed_forward.gated} +
+           int{with_traits.biases != config.biases};
+  };
+  return *std::ranges::min_element(families, {}, unlike);
+}
+
+std::string family_name(const Architecture& config) {
   const auto family = family_of(config);
-  return family ? name(*family) : "decoder";
+  return family ? std::string(name(*family)) : fmt::format("like {}", name(nearest_family(config)));
 }
 
 const std::vector<std::string>& preset_names() {

@@ -28,26 +28,27 @@ double frequency_by_wavelength(double frequency, const RopeScaling& scaling) {
 
 }  // namespace
 
-std::vector<double> rotary_frequencies(const Architecture& config) {
-  std::vector<double> frequencies(config.attention.head_dim / 2);
+std::vector<double> rotary_frequencies(const PositionTraits& positions, std::int64_t head_dim) {
+  std::vector<double> frequencies(head_dim / 2);
   for (int i = 0; i < std::ssize(frequencies); ++i) {
-    const double exponent = -2.0 * i / static_cast<double>(config.attention.head_dim);
-    double frequency = std::pow(config.positions.rope_theta, exponent);
-    if (config.positions.rope_scaling.kind == RopeScaling::Kind::linear) {
-      frequency /= config.positions.rope_scaling.factor;
-    } else if (config.positions.rope_scaling.kind == RopeScaling::Kind::by_wavelength) {
-      frequency = frequency_by_wavelength(frequency, config.positions.rope_scaling);
+    const double exponent = -2.0 * i / static_cast<double>(head_dim);
+    double frequency = std::pow(positions.rope_theta, exponent);
+    if (positions.rope_scaling.kind == RopeScaling::Kind::linear) {
+      frequency /= positions.rope_scaling.factor;
+    } else if (positions.rope_scaling.kind == RopeScaling::Kind::by_wavelength) {
+      frequency = frequency_by_wavelength(frequency, positions.rope_scaling);
     }
     frequencies[i] = frequency;
   }
   return frequencies;
 }
 
-std::vector<float> rotary_table(const Architecture& config) {
-  const std::vector<double> frequencies = rotary_frequencies(config);
+std::vector<float> rotary_table(const PositionTraits& positions, std::int64_t context,
+                                std::int64_t head_dim) {
+  const std::vector<double> frequencies = rotary_frequencies(positions, head_dim);
   std::vector<float> table;
-  table.reserve(config.context * config.attention.head_dim);
-  for (int position = 0; position < config.context; ++position) {
+  table.reserve(context * head_dim);
+  for (int position = 0; position < context; ++position) {
     for (const double frequency : frequencies) {
       table.push_back(static_cast<float>(std::cos(position * frequency)));
     }

@@ -41,7 +41,7 @@ struct Stage::Impl {
        ParallelHooks& hooks_in, device::Arena& arena, const StageOptions& options,
        device::Arena* host);
 
-  void fill_rotary_table() const;
+  void fill_rotary_tables() const;
   SlotMemory& slot(int index) {
     FOURFOLD_EXPECT(0 <= index && index < shape.options.slots);
     return memory.slots[index];
@@ -129,7 +129,7 @@ Stage::Impl::Impl(const Architecture& config_in, UnitRange units, const Paramete
     traffic = ActivationTraffic(shape, memory);
   }
   if (arena.has_memory()) {
-    fill_rotary_table();
+    fill_rotary_tables();
   }
   if (shape.has_embedding()) {
     embedding.emplace(shape, parameters, hooks);
@@ -142,12 +142,12 @@ Stage::Impl::Impl(const Architecture& config_in, UnitRange units, const Paramete
   }
 }
 
-void Stage::Impl::fill_rotary_table() const {
-  if (!memory.rotary_PH) {
-    return;
+void Stage::Impl::fill_rotary_tables() const {
+  for (const auto& [positions, table_PH] : memory.rotary_tables) {
+    const std::vector<float> table =
+        rotary_table(positions, config.context, config.attention.head_dim);
+    device::copy(table_PH.data(), table.data(), table_PH.bytes(), {});
   }
-  const std::vector<float> table = rotary_table(config);
-  device::copy(memory.rotary_PH.data(), table.data(), memory.rotary_PH.bytes(), {});
 }
 
 MicroBatchContext Stage::Impl::begin(int index, const Batch& batch, bool drops,
@@ -188,7 +188,7 @@ MicroBatchContext Stage::Impl::begin(int index, const Batch& batch, bool drops,
 void Stage::Impl::forward_block(int index, std::size_t i, TensorView output_RD,
                                 device::StreamRef stream) {
   const MicroBatchContext& now = pass(index);
-  blocks[i].forward(now, slot(index).blocks[i].cut(now), memory.scratch, memory.rotary_PH,
+  blocks[i].forward(now, slot(index).blocks[i].cut(now), memory.scratch, memory.rotary_PH[i],
                     output_RD, stream);
 }
 
@@ -251,9 +251,9 @@ void Stage::Impl::backward_block(int index, std::size_t i, WeightGradients when,
     if (again) {
       forward_block(index, i, {}, stream);
     } else if (recompute.kind == Recompute::Kind::selective) {
-      blocks[i].recompute(now, kept, memory.scratch, memory.rotary_PH, stream);
+      blocks[i].recompute(now, kept, memory.scratch, memory.rotary_PH[i], stream);
     }
-    blocks[i].backward(now, kept, mine.gradients[i].cut(now), memory.scratch, memory.rotary_PH,
+    blocks[i].backward(now, kept, mine.gradients[i].cut(now), memory.scratch, memory.rotary_PH[i],
                        mine.dresidual_RD.rows(0, now.residual.count), when, stream);
   });
   traffic.after_backward(index, i, now, when, stream);

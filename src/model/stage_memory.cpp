@@ -33,11 +33,7 @@ class Planner {
   StageMemory write() {
     StageMemory memory;
     memory.scratch = scratch();
-    if (shape_.config.positions.are_rotary() && blocks() > 0) {
-      memory.rotary_PH =
-          arena_.take(MemoryUse::workspace, DType::f32,
-                      Shape{shape_.config.context, shape_.config.attention.head_dim});
-    }
+    lay_out_rotary_tables(memory);
     const bool trains = shape_.trains();
     share_activations();
     if (shape_.has_head_in_chunks()) {
@@ -80,6 +76,20 @@ class Planner {
 
  private:
   std::size_t blocks() const { return shape_.blocks().end - shape_.blocks().begin; }
+
+  void lay_out_rotary_tables(StageMemory& memory) {
+    std::vector<RotaryTable>& tables = memory.rotary_tables;
+    const Shape shape{shape_.config.context, shape_.config.attention.head_dim};
+    for (int unit = shape_.blocks().begin; unit < shape_.blocks().end; ++unit) {
+      const PositionTraits positions = shape_.config.layer(unit - 1).positions;
+      auto known = std::ranges::find(tables, positions, &RotaryTable::positions);
+      if (positions.are_rotary() && known == tables.end()) {
+        known = tables.insert(tables.end(),
+                              {positions, arena_.take(MemoryUse::workspace, DType::f32, shape)});
+      }
+      memory.rotary_PH.push_back(known == tables.end() ? TensorView() : known->table_PH);
+    }
+  }
 
   TensorView activation(std::int64_t rows, std::int64_t features) {
     return arena_.take(MemoryUse::activations, shape_.compute, Shape{rows, features});

@@ -175,6 +175,12 @@ struct SlotMemory {
   HeadActivations head;
 };
 
+/// f32; of all blocks that turn alike.
+struct RotaryTable {
+  PositionTraits positions;
+  TensorView table_PH;
+};
+
 struct StageMemory {
   std::vector<SlotMemory> slots;
   /// With activations on the host: blocks, and inputs of groups, whose memory all slots take in
@@ -182,7 +188,8 @@ struct StageMemory {
   std::size_t block_turns = 0;
   std::size_t input_turns = 0;
   Scratch scratch;
-  TensorView rotary_PH;  ///< f32; absent where positions are learned
+  std::vector<RotaryTable> rotary_tables;
+  std::vector<TensorView> rotary_PH;  ///< of each block one of them; absent where it turns nothing
 };
 
 /// Takes it all. @param host  needed only if shape.keeps_on_host()

@@ -74,7 +74,10 @@ std::string index_of(const std::vector<ExternalFile>& files, DType dtype) {
 
 void refuse_unlike_llmc(const model::Architecture& config, DType dtype) {
   if (family_of(config) != model::Family::gpt2) {
-    unlike_llmc("model.family", std::string(family_name(config)), "its models are gpt2");
+    unlike_llmc("model.family", family_name(config), "its models are gpt2");
+  }
+  if (config.attention.qk_norm) {
+    unlike_llmc("model.qk_norm", "true", "it has no norms of queries and keys");
   }
   if (!config.tie_embeddings) {
     unlike_llmc("model.tie_embeddings", "false", "its head is the embedding");

@@ -68,16 +68,25 @@ void note_dropout(const Members& members, const char* key, double taken, HfModel
   }
 }
 
-void read_gpt2(const Members& members, HfModel& model) {
-  const std::string activation = members.text("activation_function", "gelu_new");
-  if (activation != "gelu_new" && activation != "gelu_pytorch_tanh") {
-    members.not_computed("activation_function", "gelu_new and gelu_pytorch_tanh");
+kernels::Activation read_activation(const Members& members, const char* key,
+                                    const char* otherwise) {
+  const std::string activation = members.text(key, otherwise);
+  if (activation == "gelu_new" || activation == "gelu_pytorch_tanh") {
+    return kernels::Activation::gelu_tanh;
   }
+  if (activation != "silu" && activation != "swish") {
+    members.not_computed(key, "gelu_new, gelu_pytorch_tanh and silu");
+  }
+  return kernels::Activation::silu;
+}
+
+void read_gpt2(const Members& members, HfModel& model) {
   members.require_flag("scale_attn_weights", true, "scaled attention");
   members.require_flag("scale_attn_by_inverse_layer_idx", false, "equal scales in all layers");
   members.require_flag("add_cross_attention", false, "self-attention");
   model::Architecture& config = model.config;
   set_family(config, model::Family::gpt2);
+  config.feed_forward.activation = read_activation(members, "activation_function", "gelu_new");
   config.vocab = members.size("vocab_size");
   config.context = members.size_of({"n_positions", "max_position_embeddings", "n_ctx"});
   config.hidden = members.size_of({"n_embd", "hidden_size"});
@@ -111,22 +120,55 @@ void refuse_sliding_windows(const Members& members) {
   }
 }
 
+/// Biases of all linear layers, or of none.
+bool read_biases(const Members& members, std::string_view type) {
+  const bool has = type == "llama" || type == "smollm3" ? members.flag("mlp_bias", false) : false;
+  if (!has) {
+    members.require_flag("mlp_bias", false, "feed-forward layers without biases");
+  }
+  if (type != "qwen2" && members.flag("attention_bias", false) != has) {
+    members.not_computed(has ? "mlp_bias" : "attention_bias",
+                         "biases of all linear layers or of none, or as Qwen 2 has them,");
+  }
+  return has;
+}
+
+/// The interval of layers without positions, in which they have to be.
+std::int64_t read_no_rope_interval(const Members& members, std::int64_t layers) {
+  const json* const list = members.find("no_rope_layers");
+  if (list == nullptr) {
+    return members.optional_size("no_rope_layer_interval").value_or(4);
+  }
+  const auto is_said = [&](std::int64_t interval) {
+    if (!list->is_array() || std::ssize(*list) < layers) {
+      return false;
+    }
+    for (std::int64_t i = 0; i < layers; ++i) {
+      if ((*list)[i] != (interval > 0 && (i + 1) % interval == 0 ? 0 : 1)) {
+        return false;
+      }
+    }
+    return true;
+  };
+  for (std::int64_t interval = 0; interval <= layers; ++interval) {
+    if (is_said(interval)) {
+      return interval;
+    }
+  }
+  members.not_computed("no_rope_layers",
+                       "each so-manieth layer without positions, a number for "
+                       "each layer,");
+}
+
 void read_llama(const Members& members, std::string_view type, HfModel& model) {
-  const bool is_qwen2 = type == "qwen2";
-  const std::string activation = members.text("hidden_act", "silu");
-  if (activation != "silu" && activation != "swish") {
-    members.not_computed("hidden_act", "silu");
-  }
-  if (!is_qwen2) {
-    members.require_flag("attention_bias", false,
-                         "attention without biases, or as Qwen 2 has them,");
-  }
-  members.require_flag("mlp_bias", false, "feed-forward layers without biases");
+  const bool is_smollm3 = type == "smollm3";
   members.require_flag("is_causal", true, "attention to what came before");
   refuse_sliding_windows(members);
   model::Architecture& config = model.config;
   set_family(config, model::Family::llama);
-  config.attention.qkv_bias = is_qwen2;
+  config.feed_forward.activation = read_activation(members, "hidden_act", "silu");
+  config.biases = read_biases(members, type);
+  config.attention.qkv_bias = type == "qwen2";
   config.attention.qk_norm = type == "qwen3";
   config.vocab = members.size("vocab_size");
   config.context = members.size("max_position_embeddings");
@@ -140,8 +182,11 @@ void read_llama(const Members& members, std::string_view type, HfModel& model) {
       members.optional_size("head_dim").value_or(type == "qwen3" ? head_dim_of_qwen3 : 0);
   config.feed_forward.width = members.size("intermediate_size");
   config.norm.epsilon = members.number("rms_norm_eps", 1e-6);
-  config.tie_embeddings = members.flag("tie_word_embeddings", false);
-  read_rope(members, config);
+  config.tie_embeddings = members.flag("tie_word_embeddings", is_smollm3);
+  read_rope(members, is_smollm3 ? 2e6 : 1e4, config);
+  if (is_smollm3) {
+    config.positions.no_rope_interval = read_no_rope_interval(members, config.layers);
+  }
   note_dropout(members, "attention_dropout", 0, model);
 }
 
@@ -173,10 +218,10 @@ HfModel parse_hf_config(std::string_view text, const std::string& file_name) {
   const std::string type = members.text("model_type", "");
   if (type == "gpt2") {
     read_gpt2(members, model);
-  } else if (type == "llama" || type == "qwen2" || type == "qwen3") {
+  } else if (type == "llama" || type == "qwen2" || type == "qwen3" || type == "smollm3") {
     read_llama(members, type, model);
   } else {
-    members.not_computed("model_type", "gpt2, llama, qwen2 and qwen3");
+    members.not_computed("model_type", "gpt2, llama, qwen2, qwen3 and smollm3");
   }
   refuse_other_architectures(members, type);
   try {

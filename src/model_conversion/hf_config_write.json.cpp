@@ -4,12 +4,12 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/json_text.hpp>
 #include <fourfold/base/message.hpp>
-#include <fourfold/model/presets.hpp>
 #include <fourfold/model_conversion/hf_config.hpp>
 
 #include <nlohmann/json.hpp>
 
 #include <utility>
+#include <vector>
 
 namespace fourfold::model_conversion {
 namespace {
@@ -30,9 +30,29 @@ const char* torch_name(DType dtype) {
 
 [[noreturn]] void refuse(const char* key, std::int64_t value, const std::string& needs) {
   throw UserError(ExitCode::config,
-                  format_message("model.{} = {} cannot be exported ({}) such a model stays in "
+                  format_message("model.{} = {} cannot be exported ({}); keep such a model in "
                                  "fourfold's own format",
                                  key, value, needs));
+}
+
+[[noreturn]] void refuse_traits(const model::Architecture& config) {
+  throw UserError(
+      ExitCode::config,
+      format_message(
+          "a model with norm = \"{}\", positions = \"{}\", no_rope_interval = {}, "
+          "gated = {}, biases = {}, qkv_bias = {} and qk_norm = {} cannot be exported "
+          "(GPT2LMHeadModel has norm = \"layer\", learned positions, biases and no gate; "
+          "LlamaForCausalLM has norm = \"rms\", rotary positions and a gate, "
+          "Qwen2ForCausalLM has them with qkv_bias, Qwen3ForCausalLM with qk_norm, and "
+          "SmolLM3ForCausalLM with no_rope_interval); keep such a model in fourfold's "
+          "own format",
+          name(config.norm.kind), name(config.positions.kind), config.positions.no_rope_interval,
+          config.feed_forward.gated, config.biases, config.attention.qkv_bias,
+          config.attention.qk_norm));
+}
+
+const char* hf_name(kernels::Activation activation) {
+  return activation == kernels::Activation::silu ? "silu" : "gelu_pytorch_tanh";
 }
 
 void refuse_unlike_gpt2(const model::Architecture& config) {
@@ -54,7 +74,8 @@ void add_gpt2(const model::Architecture& config, ordered_json& json) {
   json["n_layer"] = config.layers;
   json["n_head"] = config.attention.heads;
   json["n_inner"] = config.feed_forward.width;
-  json["activation_function"] = "gelu_new";
+  const bool is_gelu = config.feed_forward.activation == kernels::Activation::gelu_tanh;
+  json["activation_function"] = is_gelu ? "gelu_new" : hf_name(config.feed_forward.activation);
   json["layer_norm_epsilon"] = config.norm.epsilon;
   json["resid_pdrop"] = config.dropout;
   json["embd_pdrop"] = config.dropout;
@@ -79,12 +100,18 @@ void add_rope(const model::Architecture& config, ordered_json& json) {
   json["rope_scaling"] = std::move(object);
 }
 
-void add_llama(const model::Architecture& config, ordered_json& json) {
-  const bool is_qwen = config.attention.qkv_bias || config.attention.qk_norm;
-  if (config.attention.qkv_bias && config.attention.qk_norm) {
-    refuse("qkv_bias", 1, "Qwen3ForCausalLM, which has norms of queries and keys, has no biases");
+/// A 1 for each layer that has rotary positions.
+std::vector<int> rope_layers(const model::Architecture& config) {
+  std::vector<int> result;
+  for (std::int64_t i = 0; i < config.layers; ++i) {
+    result.push_back(config.layer(i).positions.are_rotary() ? 1 : 0);
   }
-  if (!is_qwen && config.hidden % config.attention.heads != 0) {
+  return result;
+}
+
+void add_llama(const model::Architecture& config, HfClass kind, ordered_json& json) {
+  const bool is_qwen = kind == HfClass::qwen2 || kind == HfClass::qwen3;
+  if (kind == HfClass::llama && config.hidden % config.attention.heads != 0) {
     refuse(
         "heads", config.attention.heads,
         format_message("LlamaForCausalLM wants a divisor of hidden, {}, also with head_dim given",
@@ -97,17 +124,23 @@ void add_llama(const model::Architecture& config, ordered_json& json) {
   json["num_attention_heads"] = config.attention.heads;
   json["num_key_value_heads"] = config.attention.kv_heads;
   json["head_dim"] = config.attention.head_dim;
-  json["hidden_act"] = "silu";
+  json["hidden_act"] = hf_name(config.feed_forward.activation);
   json["rms_norm_eps"] = config.norm.epsilon;
   add_rope(config, json);
   json["attention_dropout"] = 0.0;
-  if (is_qwen) {
+  if (is_qwen || kind == HfClass::smollm3) {
     json["use_sliding_window"] = false;
-  } else {
-    json["mlp_bias"] = false;
   }
-  if (!config.attention.qkv_bias) {
-    json["attention_bias"] = false;
+  if (!is_qwen) {
+    json["mlp_bias"] = config.biases;
+  }
+  if (kind != HfClass::qwen2) {
+    json["attention_bias"] = config.biases;
+  }
+  if (kind == HfClass::smollm3) {
+    json["no_rope_layer_interval"] = config.positions.no_rope_interval;
+    json["no_rope_layers"] = rope_layers(config);
+    json["pad_token_id"] = nullptr;  // the default may lie beyond the vocabulary
   }
 }
 
@@ -119,16 +152,43 @@ void add_special(const SpecialTokens& special, ordered_json& json) {
 }
 
 /// model_type and the class that reads it.
-std::pair<const char*, const char*> type_and_class(const model::Architecture& config) {
-  if (family_of(config) == model::Family::gpt2) {
-    return {"gpt2", "GPT2LMHeadModel"};
+std::pair<const char*, const char*> type_and_class(HfClass kind) {
+  switch (kind) {
+    case HfClass::gpt2:
+      return {"gpt2", "GPT2LMHeadModel"};
+    case HfClass::qwen2:
+      return {"qwen2", "Qwen2ForCausalLM"};
+    case HfClass::qwen3:
+      return {"qwen3", "Qwen3ForCausalLM"};
+    case HfClass::smollm3:
+      return {"smollm3", "SmolLM3ForCausalLM"};
+    case HfClass::llama:
+      break;
   }
-  return config.attention.qk_norm    ? std::pair{"qwen3", "Qwen3ForCausalLM"}
-         : config.attention.qkv_bias ? std::pair{"qwen2", "Qwen2ForCausalLM"}
-                                     : std::pair{"llama", "LlamaForCausalLM"};
+  return {"llama", "LlamaForCausalLM"};
 }
 
 }  // namespace
+
+HfClass hf_class_of(const model::Architecture& config) {
+  const auto& [norm, positions, attention, feed_forward] =
+      model::LayerTraits{config.norm, config.positions, config.attention, config.feed_forward};
+  const bool is_rms = norm.kind == model::NormTraits::Kind::rms;
+  if (!is_rms && positions.kind == model::PositionTraits::Kind::learned && !feed_forward.gated &&
+      config.biases && !attention.qk_norm) {
+    return HfClass::gpt2;
+  }
+  const bool skips_layers = positions.no_rope_interval > 0;
+  const int extras = int{attention.qkv_bias} + int{attention.qk_norm} + int{skips_layers};
+  if (!is_rms || !positions.are_rotary() || !feed_forward.gated || extras > 1 ||
+      (config.biases && attention.qk_norm)) {
+    refuse_traits(config);
+  }
+  return attention.qkv_bias  ? HfClass::qwen2
+         : attention.qk_norm ? HfClass::qwen3
+         : skips_layers      ? HfClass::smollm3
+                             : HfClass::llama;
+}
 
 std::string hf_generation_config_json(const SpecialTokens& special) {
   ordered_json json{{"_from_model_config", true}};
@@ -139,13 +199,13 @@ std::string hf_generation_config_json(const SpecialTokens& special) {
 std::string hf_config_json(const model::Architecture& config, std::int64_t vocab_rows, DType dtype,
                            const SpecialTokens& special) {
   FOURFOLD_EXPECT(vocab_rows >= config.vocab);
-  const bool is_gpt2 = family_of(config) == model::Family::gpt2;
+  const HfClass kind = hf_class_of(config);
   ordered_json json;
-  const auto [type, class_name] = type_and_class(config);
+  const auto [type, class_name] = type_and_class(kind);
   json["architectures"] = {class_name};
   json["model_type"] = type;
   json["vocab_size"] = vocab_rows;
-  is_gpt2 ? add_gpt2(config, json) : add_llama(config, json);
+  kind == HfClass::gpt2 ? add_gpt2(config, json) : add_llama(config, kind, json);
   json["initializer_range"] = 0.02;
   json["tie_word_embeddings"] = config.tie_embeddings;
   json["use_cache"] = true;

@@ -52,7 +52,7 @@ model::RopeScaling scaling_in(const Members& rope, const std::string& type, std:
 }
 
 /// The base of the frequencies, which may stand in three places.
-double read_rope_theta(const Members& members) {
+double read_rope_theta(const Members& members, double otherwise) {
   std::optional<double> theta;
   std::string first;
   for (const char* const name : {"", "rope_parameters", "rope_scaling"}) {
@@ -69,13 +69,13 @@ double read_rope_theta(const Members& members) {
     first = *name == '\0' ? stated : fmt::format("{} in {}", stated, name);
     theta = found;
   }
-  return theta.value_or(10000.0);
+  return theta.value_or(otherwise);
 }
 
 }  // namespace
 
-void read_rope(const Members& members, model::Architecture& config) {
-  config.positions.rope_theta = read_rope_theta(members);
+void read_rope(const Members& members, double default_theta, model::Architecture& config) {
+  config.positions.rope_theta = read_rope_theta(members, default_theta);
   if (members.number("partial_rotary_factor", 1) != 1) {
     members.not_computed("partial_rotary_factor", "rotary positions of whole heads");
   }

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
 #include <fourfold/model/parameter_table.hpp>
-#include <fourfold/model/presets.hpp>
 #include <fourfold/model_conversion/external_tensor.hpp>
+#include <fourfold/model_conversion/hf_config.hpp>
 
 #include <fmt/format.h>
 
@@ -68,7 +68,7 @@ std::string their_name(std::string_view ours, bool is_gpt2) {
 std::vector<ExternalTensor> hf_tensors(const model::Architecture& config, std::int64_t vocab_rows,
                                        std::int64_t position_rows) {
   FOURFOLD_EXPECT(vocab_rows >= config.vocab && position_rows >= config.context);
-  const bool is_gpt2 = family_of(config) == model::Family::gpt2;
+  const bool is_gpt2 = hf_class_of(config) == HfClass::gpt2;
   std::vector<ExternalTensor> tensors;
   for (const model::ParameterSpec& spec : model::parameter_table(config)) {
     Shape shape = spec.shape;

@@ -127,8 +127,7 @@ void refuse_more_layers(const std::filesystem::path& path, const model::Architec
           format_message(
               "{}: config.json says {} = {}, and the files hold {}; correct the one that "
               "is wrong",
-              path.string(),
-              family_of(config) == model::Family::gpt2 ? "n_layer" : "num_hidden_layers",
+              path.string(), hf_class_of(config) == HfClass::gpt2 ? "n_layer" : "num_hidden_layers",
               config.layers, name));
     }
   }
@@ -142,7 +141,7 @@ void refuse_others(const io::SafetensorsFolder& folder, const std::filesystem::p
   for (const io::StoredArray& array : folder.arrays()) {
     const bool is_head = array.name() == "lm_head.weight" && config.tie_embeddings;
     if (is_head) {
-      const bool is_gpt2 = family_of(config) == model::Family::gpt2;
+      const bool is_gpt2 = hf_class_of(config) == HfClass::gpt2;
       const io::StoredArray* const embedding =
           find_array(folder, is_gpt2 ? "transformer.wte.weight" : "model.embed_tokens.weight");
       if (!same_values(array, *embedding)) {

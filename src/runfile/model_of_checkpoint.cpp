@@ -25,11 +25,11 @@ bool same_tensors(const model::Architecture& a, const model::Architecture& b) {
 }
 
 /// Whether the same weights compute something else when the key changes. Dropout and what is frozen
-/// are of training alone; rotary positions have no table, and a shorter or longer sequence is the
-/// same function.
+/// are of training alone; only learned positions have a table, and a shorter or longer sequence is
+/// the same function.
 bool changes_function(const std::string& key, const model::Architecture& model) {
   return key != "model.dropout" && key != "model.frozen" &&
-         !(key == "model.context" && model.positions.are_rotary());
+         !(key == "model.context" && model.positions.kind != model::PositionTraits::Kind::learned);
 }
 
 }  // namespace

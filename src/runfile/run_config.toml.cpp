@@ -318,10 +318,14 @@ EffectiveConfig layered(const std::vector<Entry>& entries, const ModelOfCheckpoi
       }
     }
   }
-  for (const Entry& entry : entries) {
-    note_replaced(entry, entries, effective);
-    entry.key->field.set(effective.config, entry.value);
-    effective.origins[entry.key->full_name()] = entry.origin;
+  for (const bool families : {true, false}) {  // before the keys that change one of their traits
+    for (const Entry& entry : entries) {
+      if ((entry.key->full_name() == "model.family") == families) {
+        note_replaced(entry, entries, effective);
+        entry.key->field.set(effective.config, entry.value);
+        effective.origins[entry.key->full_name()] = entry.origin;
+      }
+    }
   }
   if (!effective.config.preset.empty()) {
     follow_heads(effective, effective.config.preset);

@@ -30,11 +30,11 @@ RunField scaling_member(auto path) {
   return member(&Architecture::positions, &PositionTraits::rope_scaling, path);
 }
 
-/// The traits that a family has.
+/// The traits that a family has. It is read before the keys that change one of them.
 RunField family_field() {
   return text_field(
       {std::string(name(Family::gpt2)), std::string(name(Family::llama))},
-      [](const RunConfig& config) { return family_name(config.model); },
+      [](const RunConfig& config) { return std::string(name(nearest_family(config.model))); },
       [](RunConfig& config, const std::string& text) {
         set_family(config.model, text == name(Family::gpt2) ? Family::gpt2 : Family::llama);
       });
@@ -50,15 +50,53 @@ RunField preset_field() {
 }  // namespace
 
 std::vector<RunKey> model_keys() {
-  const Relevance llama{"model.family = \"llama\"", is_rotary};
+  const Relevance rotary{"model.positions = \"rotary\"", is_rotary};
   return {
       {.name = "preset",
        .field = preset_field(),
        .meaning = "A published shape by name; empty: none."},
       {.name = "family",
        .field = family_field(),
-       .meaning = "gpt2: layer norm, learned positions, biases, GELU. llama: RMS norm, rotary "
-                  "positions, SwiGLU.",
+       .meaning = "The traits below as a family has them; a key beside it changes one. gpt2: norm "
+                  "layer, positions learned, activation gelu_tanh, not gated, biases. llama: norm "
+                  "rms, positions rotary, activation silu, gated, no biases.",
+       .on_resume = impossible},
+      {.name = "norm",
+       .field =
+           named_field<NormTraits::Kind>({NormTraits::Kind::layer, NormTraits::Kind::rms},
+                                         &RunConfig::model, &Architecture::norm, &NormTraits::kind),
+       .meaning = "layer: mean and variance, a weight and a bias. rms: root mean square, a weight.",
+       .on_resume = impossible},
+      {.name = "positions",
+       .field = named_field<PositionTraits::Kind>(
+           {PositionTraits::Kind::learned, PositionTraits::Kind::rotary,
+            PositionTraits::Kind::none},
+           &RunConfig::model, &Architecture::positions, &PositionTraits::kind),
+       .meaning = "learned: a row of a table is added to each embedding. rotary: queries and keys "
+                  "are turned (RoPE). none: nothing.",
+       .on_resume = impossible},
+      {.name = "no_rope_interval",
+       .field = member(&Architecture::positions, &PositionTraits::no_rope_interval),
+       .unit = "layers",
+       .meaning = "Of so many layers the last has no positions; 0: all have them.",
+       .minimum = 0,
+       .maximum = 100000,
+       .relevance = rotary,
+       .on_resume = needs_allowance},
+      {.name = "activation",
+       .field = named_field<kernels::Activation>(
+           {kernels::Activation::gelu_tanh, kernels::Activation::silu}, &RunConfig::model,
+           &Architecture::feed_forward, &FeedForwardTraits::activation),
+       .meaning = "gelu_tanh: GELU by its tanh formula. silu: x / (1 + e^-x).",
+       .on_resume = needs_allowance},
+      {.name = "gated",
+       .field = member(&Architecture::feed_forward, &FeedForwardTraits::gated),
+       .meaning = "down(activation(gate(x)) * up(x)), which is SwiGLU with silu and GeGLU with "
+                  "gelu_tanh, instead of down(activation(up(x))).",
+       .on_resume = impossible},
+      {.name = "biases",
+       .field = member(&Architecture::biases),
+       .meaning = "All linear layers of the blocks have biases.",
        .on_resume = impossible},
       {.name = "layers",
        .field = member(&Architecture::layers),
@@ -98,7 +136,7 @@ std::vector<RunKey> model_keys() {
        .meaning = "Width inside the feed-forward part.",
        .minimum = 1,
        .maximum = most,
-       .automatic = "4 * model.hidden, with llama 8/3 of it rounded up to 64",
+       .automatic = "4 * model.hidden; with model.gated 8/3 of model.hidden rounded up to 64",
        .on_resume = impossible},
       {.name = "vocab",
        .field = member(&Architecture::vocab),
@@ -129,14 +167,13 @@ std::vector<RunKey> model_keys() {
        .on_resume = impossible},
       {.name = "qkv_bias",
        .field = member(&Architecture::attention, &AttentionTraits::qkv_bias),
-       .meaning =
-           "Biases of the query, key and value products, as Qwen 2 has them; gpt2 always has them.",
-       .relevance = llama,
+       .meaning = "Biases of the query, key and value products alone, as Qwen 2 has them.",
+       .relevance = {"model.biases = false",
+                     [](const RunConfig& config) { return !config.model.biases; }},
        .on_resume = impossible},
       {.name = "qk_norm",
        .field = member(&Architecture::attention, &AttentionTraits::qk_norm),
        .meaning = "RMS norms of the queries and keys of each head, as Qwen 3 has them.",
-       .relevance = llama,
        .on_resume = impossible},
       {.name = "dropout",
        .field = member(&Architecture::dropout),
@@ -156,13 +193,13 @@ std::vector<RunKey> model_keys() {
        .meaning = "Base of the rotary frequencies.",
        .minimum = 1,
        .above_minimum = true,
-       .relevance = llama,
+       .relevance = rotary,
        .on_resume = needs_allowance},
   };
 }
 
 std::vector<RunKey> rope_scaling_keys() {
-  const Relevance llama{"model.family = \"llama\"", is_rotary};
+  const Relevance rotary{"model.positions = \"rotary\"", is_rotary};
   const Relevance any_scaling{"model.rope_scaling.kind", [](const RunConfig& config) {
                                 return is_rotary(config) &&
                                        config.model.positions.rope_scaling.kind !=
@@ -180,7 +217,7 @@ std::vector<RunKey> rope_scaling_keys() {
            &RopeScaling::kind),
        .meaning =
            "Stretches rotary frequencies for contexts longer than the model was first trained for.",
-       .relevance = llama,
+       .relevance = rotary,
        .on_resume = needs_allowance},
       {.name = "factor",
        .field = scaling_member(&RopeScaling::factor),

@@ -30,6 +30,13 @@ model::RopeScaling read_scaling(const json& scaling) {
 model::Architecture read_model(const json& document) {
   model::Architecture config;
   set_family(config, document.at("family") == "llama" ? model::Family::llama : model::Family::gpt2);
+  if (document.contains("activation")) {
+    config.feed_forward.activation = document.at("activation") == "silu"
+                                         ? kernels::Activation::silu
+                                         : kernels::Activation::gelu_tanh;
+  }
+  config.biases = document.value("biases", config.biases);
+  config.positions.no_rope_interval = document.value("no_rope_interval", std::int64_t{0});
   config.layers = document.at("layers");
   config.hidden = document.at("hidden");
   config.attention.heads = document.at("heads");

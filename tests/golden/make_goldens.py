@@ -60,6 +60,18 @@ CASES = {
         model=dict(family="llama", layers=2, hidden=24, heads=6, kv_heads=2, head_dim=6, ffn=27, vocab=37, context=16,
                    tie_embeddings=False, qk_norm=True, norm_epsilon=1e-4),
         sequences=3, tokens=9),
+    "gpt2_silu": dict(
+        model=dict(family="gpt2", layers=2, hidden=21, heads=3, ffn=37, vocab=39, context=10, tie_embeddings=True,
+                   activation="silu"),
+        sequences=2, tokens=9),
+    "llama_geglu_biases": dict(
+        model=dict(family="llama", layers=2, hidden=24, heads=6, kv_heads=3, head_dim=4, ffn=29, vocab=43, context=14,
+                   tie_embeddings=False, activation="gelu_tanh", biases=True),
+        sequences=2, tokens=13),
+    "llama_no_rope": dict(
+        model=dict(family="llama", layers=5, hidden=24, heads=6, kv_heads=2, head_dim=4, ffn=31, vocab=37, context=20,
+                   tie_embeddings=True, rope_theta=50.0, no_rope_interval=2),
+        sequences=2, tokens=17),
 }
 
 
@@ -116,7 +128,7 @@ def draw(seed, name, shape):
 def gpt2(m):
     config = transformers.GPT2Config(
         vocab_size=m["vocab"], n_positions=m["context"], n_embd=m["hidden"], n_layer=m["layers"], n_head=m["heads"],
-        n_inner=m["ffn"], resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0,
+        n_inner=m["ffn"], activation_function=m.get("activation", "gelu_new"), resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0,
         layer_norm_epsilon=m.get("norm_epsilon", 1e-5), tie_word_embeddings=m["tie_embeddings"],
         bos_token_id=None, eos_token_id=None, attn_implementation="eager")
     return transformers.GPT2LMHeadModel(config)
@@ -140,7 +152,13 @@ def llama(m):
         return transformers.Qwen2ForCausalLM(transformers.Qwen2Config(**shared))
     if m.get("qk_norm"):  # and Qwen 3 one with these norms
         return transformers.Qwen3ForCausalLM(transformers.Qwen3Config(**shared, attention_bias=False))
-    return transformers.LlamaForCausalLM(transformers.LlamaConfig(**shared, attention_bias=False, mlp_bias=False))
+    if m.get("no_rope_interval"):  # SmolLM 3 one without positions in some layers
+        return transformers.SmolLM3ForCausalLM(
+            transformers.SmolLM3Config(**shared, no_rope_layer_interval=m["no_rope_interval"], pad_token_id=None))
+    has_biases = m.get("biases", False)
+    activation = {"gelu_tanh": "gelu_pytorch_tanh", "silu": "silu"}[m.get("activation", "silu")]
+    return transformers.LlamaForCausalLM(transformers.LlamaConfig(
+        **shared, attention_bias=has_biases, mlp_bias=has_biases, hidden_act=activation))
 
 
 def views(m, net):
@@ -174,14 +192,15 @@ def views(m, net):
             put(f"layers.{i}.attn_norm.weight", f"model.layers.{i}.input_layernorm.weight")
             for which in "qkvo":
                 put(f"layers.{i}.attn.{which}_proj.weight", f"model.layers.{i}.self_attn.{which}_proj.weight")
-                if m.get("qkv_bias") and which != "o":
+                if m.get("biases") or (m.get("qkv_bias") and which != "o"):
                     put(f"layers.{i}.attn.{which}_proj.bias", f"model.layers.{i}.self_attn.{which}_proj.bias")
             if m.get("qk_norm"):
                 for which in "qk":
                     put(f"layers.{i}.attn.{which}_norm.weight", f"model.layers.{i}.self_attn.{which}_norm.weight")
             put(f"layers.{i}.mlp_norm.weight", f"model.layers.{i}.post_attention_layernorm.weight")
             for which in ("gate", "up", "down"):
-                put(f"layers.{i}.mlp.{which}_proj.weight", f"model.layers.{i}.mlp.{which}_proj.weight")
+                for part in ("weight", "bias") if m.get("biases") else ("weight",):
+                    put(f"layers.{i}.mlp.{which}_proj.{part}", f"model.layers.{i}.mlp.{which}_proj.{part}")
         put("final_norm.weight", "model.norm.weight")
     if not m["tie_embeddings"]:
         put("lm_head.weight", "lm_head.weight")

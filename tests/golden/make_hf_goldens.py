@@ -18,7 +18,7 @@ from make_goldens import CASES, draw, gpt2, llama, views
 
 FOLDER = pathlib.Path(__file__).parent / "hf"
 WITH_WEIGHTS = {"gpt2_odd_heads": "12KB", "gpt2_untied": "5GB", "llama_grouped": "5GB", "llama_qkv_bias": "5GB",
-                "llama_qk_norm": "5GB"}
+                "llama_qk_norm": "5GB", "llama_geglu_biases": "5GB", "llama_no_rope": "5GB"}
 
 
 def save(name, seed, case):

@@ -20,7 +20,7 @@ expect_exit 0 peer tokens tokens.bin 267 200
 
 # transformers' models, imported, compute the same; exported again, they are the same, also where transformers computes.
 cases=(gpt2-tied gpt2-untied gpt2-square gpt2-square-published gpt2-tied-bf16 llama-untied llama-tied llama-scaled
-  llama-scaled-unsaid llama-linear llama-untied-bf16 qwen2-tied)
+  llama-scaled-unsaid llama-linear llama-untied-bf16 qwen2-tied gpt2-silu llama-geglu-biased smollm3 smollm3-every)
 expect_exit 0 peer make "${cases[@]}"
 for case in "${cases[@]}"; do
   expect_exit 0 "$fourfold" ckpt import --format hf "$case" "$case.ckpt"
@@ -55,6 +55,7 @@ micro_batch = 1
 steps = 6
 [data]
 train = ["tokens.bin"]
+tokenizer = "byte"
 [log]
 dir = "run"
 END

@@ -47,6 +47,14 @@ CASES = {
     "llama-scaled": lambda: transformers.LlamaForCausalLM(transformers.LlamaConfig(**LLAMA, rope_parameters=ROPE3)),
     "llama-linear": lambda: transformers.LlamaForCausalLM(transformers.LlamaConfig(
         **LLAMA, rope_parameters=dict(rope_type="linear", rope_theta=10000.0, factor=3.0))),
+    "gpt2-silu": lambda: transformers.GPT2LMHeadModel(
+        transformers.GPT2Config(**GPT2 | dict(activation_function="silu"))),
+    "llama-geglu-biased": lambda: transformers.LlamaForCausalLM(transformers.LlamaConfig(
+        **LLAMA, hidden_act="gelu_pytorch_tanh", attention_bias=True, mlp_bias=True)),
+    "smollm3": lambda: transformers.SmolLM3ForCausalLM(
+        transformers.SmolLM3Config(**LLAMA, no_rope_layer_interval=2, pad_token_id=None)),
+    "smollm3-every": lambda: transformers.SmolLM3ForCausalLM(
+        transformers.SmolLM3Config(**LLAMA, no_rope_layers=[0, 0, 0], attention_bias=True, mlp_bias=True, pad_token_id=None)),
     "qwen2-tied": lambda: transformers.Qwen2ForCausalLM(
         transformers.Qwen2Config(**LLAMA | dict(tie_word_embeddings=True))),
 }

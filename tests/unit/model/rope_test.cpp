@@ -20,7 +20,7 @@ namespace model = fourfold::model;
 
 TEST_CASE("Llama-3.1 frequencies are those of transformers", "[rope]") {
   // LlamaRotaryEmbedding.inv_freq of transformers 5.23.0 (f32), picked from all three ranges.
-  const auto frequencies = model::rotary_frequencies(model::preset("llama-3.1-8b"));
+  const auto frequencies = model::rotary_frequencies(model::preset("llama-3.1-8b").positions, 128);
   REQUIRE(frequencies.size() == 64);
   const std::vector<std::pair<std::size_t, double>> expected{{0, 1.0},
                                                              {1, 0.8146172165870667},
@@ -42,9 +42,8 @@ TEST_CASE("Llama-3.1 frequencies are those of transformers", "[rope]") {
 
 TEST_CASE("linear scaling divides every frequency", "[rope]") {
   Architecture config = model::preset("llama-15m");
-  config.attention.head_dim = 16;
   config.positions.rope_scaling = {RopeScaling::Kind::linear, 2.5, 1, 4, 1};
-  const auto frequencies = model::rotary_frequencies(config);
+  const auto frequencies = model::rotary_frequencies(config.positions, 16);
   // transformers 5.23.0, rope_type linear, factor 2.5, theta 1e4.
   const std::vector<double> expected{0.4,   0.12649110,   0.04,   0.012649111,
                                      0.004, 0.0012649111, 0.0004, 0.00012649111};
@@ -55,10 +54,9 @@ TEST_CASE("linear scaling divides every frequency", "[rope]") {
 }
 
 TEST_CASE("the table holds cosines, then sines, of every position", "[rope]") {
-  Architecture config = model::preset("llama-15m");
-  config.context = 300;
-  const auto table = model::rotary_table(config);
-  const auto frequencies = model::rotary_frequencies(config);
+  const model::PositionTraits positions = model::preset("llama-15m").positions;
+  const auto table = model::rotary_table(positions, 300, 48);
+  const auto frequencies = model::rotary_frequencies(positions, 48);
   REQUIRE(table.size() == 300 * 48);
   for (const std::size_t position : {0U, 1U, 7U, 299U}) {
     for (const std::size_t i : {0U, 5U, 23U}) {

@@ -5,6 +5,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/model/presets.hpp>
+#include <fourfold/model_conversion/external_tensor.hpp>
 #include <fourfold/model_conversion/hf_config.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -20,6 +21,7 @@ using fourfold::DType;
 using fourfold::ExitCode;
 using fourfold::UserError;
 using fourfold::harness::read_bytes;
+using fourfold::kernels::Activation;
 using fourfold::model::Architecture;
 using fourfold::model::Family;
 using fourfold::model::RopeScaling;
@@ -95,6 +97,10 @@ TEST_CASE("the models of make_goldens.py, as transformers 5 describes them") {
   CHECK(golden("llama_linear").positions.rope_scaling.factor == 2.5);
   CHECK(golden("llama_qkv_bias").attention.qkv_bias);
   CHECK(golden("llama_qk_norm").attention.qk_norm);
+  CHECK(golden("gpt2_silu").feed_forward.activation == Activation::silu);
+  CHECK(golden("llama_geglu_biases").feed_forward.activation == Activation::gelu_tanh);
+  CHECK(golden("llama_geglu_biases").biases);
+  CHECK(golden("llama_no_rope").positions.no_rope_interval == 2);
 }
 
 TEST_CASE("config.json of the models of the world, as transformers 4 wrote them") {
@@ -126,15 +132,19 @@ TEST_CASE("what is written is read back as the same model") {
   config.norm.epsilon = 3e-6;
   if (family_of(config) == Family::llama) {
     config.positions.rope_theta = 1234.5;
-    const int kind = GENERATE(0, 1, 2);
+    const int kind = GENERATE(0, 1, 2, 3, 4, 5);
     config.attention.qkv_bias = kind == 1;
     config.attention.qk_norm = kind == 2;
+    config.positions.no_rope_interval = kind == 3 ? 2 : kind == 4 ? 1 : 0;
+    config.biases = kind == 4 || kind == 5;
+    config.feed_forward.activation = kind % 2 == 0 ? Activation::silu : Activation::gelu_tanh;
     config.positions.rope_scaling.kind = GENERATE(
         RopeScaling::Kind::none, RopeScaling::Kind::linear, RopeScaling::Kind::by_wavelength);
     config.positions.rope_scaling.factor =
         config.positions.rope_scaling.kind == RopeScaling::Kind::none ? 1 : 2.5;
   } else {
     config.dropout = 0.25;
+    config.feed_forward.activation = GENERATE(Activation::silu, Activation::gelu_tanh);
   }
   HfModel model = parse_hf_config(hf_config_json(config, config.vocab, DType::bf16), "c");
   if (config.positions.rope_scaling.kind != RopeScaling::Kind::by_wavelength) {
@@ -158,6 +168,83 @@ TEST_CASE("what Hugging Face's models cannot be is refused by name and value") {
   config = fourfold::harness::llama_model();
   config.attention.heads = 4;
   CHECK_THROWS_WITH(hf_config_json(config, 131, DType::f32), ContainsSubstring("model.heads = 4"));
+}
+
+TEST_CASE("traits that no class of transformers has together are refused, also as tensors") {
+  const auto refused = [](const Architecture& from, const auto& change, const std::string& trait) {
+    Architecture config = from;
+    change(config);
+    CAPTURE(trait);
+    CHECK_THROWS_WITH(hf_config_json(config, 131, DType::f32),
+                      ContainsSubstring(trait) && ContainsSubstring("cannot be exported"));
+    CHECK_THROWS_WITH(fourfold::model_conversion::hf_tensors(config, 131, config.context),
+                      ContainsSubstring(trait));
+  };
+  const Architecture gpt = fourfold::harness::gpt2_model();
+  const Architecture llama_like = fourfold::harness::llama_model();
+  using Positions = fourfold::model::PositionTraits::Kind;
+  using Norms = fourfold::model::NormTraits::Kind;
+  refused(
+      gpt, [](Architecture& c) { c.attention.qk_norm = true; }, "qk_norm = true");
+  refused(
+      gpt, [](Architecture& c) { c.positions.kind = Positions::rotary; }, "\"rotary\"");
+  refused(
+      gpt, [](Architecture& c) { c.positions.kind = Positions::none; }, "\"none\"");
+  refused(
+      gpt, [](Architecture& c) { c.norm.kind = Norms::rms; }, "norm = \"rms\"");
+  refused(
+      gpt, [](Architecture& c) { c.feed_forward.gated = true; }, "gated = true");
+  refused(
+      gpt, [](Architecture& c) { c.biases = false; }, "biases = false");
+  refused(
+      llama_like, [](Architecture& c) { c.feed_forward.gated = false; }, "gated = false");
+  refused(
+      llama_like, [](Architecture& c) { c.norm.kind = Norms::layer; }, "norm = \"layer\"");
+  refused(
+      llama_like, [](Architecture& c) { c.attention.qkv_bias = c.attention.qk_norm = true; },
+      "qkv_bias = true and qk_norm = true");
+  refused(
+      llama_like, [](Architecture& c) { c.biases = c.attention.qk_norm = true; }, "biases = true");
+  refused(
+      llama_like,
+      [](Architecture& c) {
+        c.attention.qk_norm = true;
+        c.positions.no_rope_interval = 2;
+      },
+      "no_rope_interval = 2");
+}
+
+TEST_CASE("layers without positions are read as a list or as an interval") {
+  const auto interval_of = [](const std::string& more) {
+    std::string text = llama(more);
+    text.replace(text.find("\"llama\""), 7, "\"smollm3\"");
+    return parse_hf_config(text, "c").config.positions.no_rope_interval;
+  };
+  const auto list = [](int layers, int interval) {
+    std::string text;
+    for (int i = 1; i <= layers; ++i) {
+      text += i % interval == 0 ? ",0" : ",1";
+    }
+    return R"(,"no_rope_layers":[)" + text.substr(1) + "]";
+  };
+  CHECK(interval_of("") == 4);
+  CHECK(interval_of(R"(,"no_rope_layer_interval":3)") == 3);
+  CHECK(interval_of(list(32, 5)) == 5);
+  CHECK(interval_of(list(32, 1)) == 1);
+  CHECK(interval_of(list(32, 33)) == 0);
+  CHECK(interval_of(list(40, 4)) == 4);  // more than there are layers
+  for (const std::string& odd : {list(31, 4), std::string(R"(,"no_rope_layers":[])"),
+                                 std::string(R"(,"no_rope_layers":4)")}) {
+    CHECK_THROWS_WITH(interval_of(odd), ContainsSubstring("no_rope_layers = "));
+  }
+  std::string irregular = list(32, 4);
+  irregular.replace(irregular.find("1"), 1, "0");
+  CHECK_THROWS_WITH(interval_of(irregular), ContainsSubstring("no_rope_layers = "));
+  CHECK(parse_hf_config(R"({"model_type":"smollm3","vocab_size":9,"max_position_embeddings":8,)"
+                        R"("hidden_size":8,"num_hidden_layers":1,"num_attention_heads":2,)"
+                        R"("intermediate_size":8})",
+                        "c")
+            .config.positions.rope_theta == 2e6);
 }
 
 TEST_CASE("what we do not compute is refused by name and value") {

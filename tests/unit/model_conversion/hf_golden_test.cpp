@@ -59,7 +59,8 @@ std::vector<std::byte> bytes_of(const StoredArray& array) {
 TEST_CASE("transformers' models: every element comes to its place and goes back") {
   const Case golden_case =
       GENERATE(Case{"gpt2_odd_heads", 1000}, Case{"gpt2_untied", 1001}, Case{"llama_grouped", 1003},
-               Case{"llama_qkv_bias", 1006}, Case{"llama_qk_norm", 1007});
+               Case{"llama_qkv_bias", 1006}, Case{"llama_qk_norm", 1007},
+               Case{"llama_geglu_biases", 1009}, Case{"llama_no_rope", 1010});
   INFO(golden_case.name);
   const ExternalModel imported = model_conversion::open_hf(golden(golden_case.name), {});
   for (const model::ParameterSpec& spec : model::parameter_table(imported.config)) {

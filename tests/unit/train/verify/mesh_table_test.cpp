@@ -132,6 +132,12 @@ const Options at_random{"train.precision=bf16", "optim.stochastic_rounding=true"
 const Options tiles_of_all{"mesh.zero=3", "mesh.tile_linear=3", "train.head_chunks=3",
                            "train.recompute=every:3"};
 
+/// Traits of both families in one model, which is then neither's.
+const Options mixed{"model.norm=rms", "model.positions=rotary", "model.no_rope_interval=2",
+                    "model.gated=true", "model.qk_norm=true"};
+const Options mixed_otherwise{"model.norm=layer", "model.positions=none", "model.gated=false",
+                              "model.biases=true"};
+
 Row zero(int stage, const std::string& reduce, Models models) {
   const Options sums{"mesh.zero_group=auto", "mesh.dp_reduce=" + reduce};
   return {.keys = joined(sums, {"mesh.zero=" + std::to_string(stage)}),
@@ -160,6 +166,13 @@ Row compressed(const std::string& codec, double gradient, double loss,
 const std::vector<Row> rows{
     {.keys = plain},
     {.keys = plain, .models = Models::llama, .bits_of = plain},  // once again
+    {.keys = mixed, .models = Models::gpt2, .one_rank_keys = mixed},
+    {.keys = joined(mixed, {"train.recompute=selective"}),
+     .models = Models::gpt2,
+     .bits_of = mixed},
+    {.keys = joined(mixed_otherwise, {"offload.activations=cpu"}),
+     .models = Models::llama,
+     .one_rank_keys = mixed_otherwise},
     {.keys = {"mesh.zero_group=auto", "mesh.dp_reduce=micro_batch", "mesh.zero=0"},
      .models = Models::gpt2,
      .where = data_plane},

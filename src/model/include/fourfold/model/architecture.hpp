@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fourfold/kernels/activation.hpp>
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -11,9 +13,8 @@ namespace fourfold::model {
 
 /// How rotary frequencies are stretched for contexts longer than the model was first trained for.
 struct RopeScaling {
-  /// linear: every frequency is divided by factor. llama3: long wavelengths are divided by factor,
-  /// short ones kept, in between interpolated (as Llama 3.1 does).
-  /// by_wavelength: long wavelengths are stretched, short ones are not ("llama3" in run files)
+  /// linear: every frequency is divided by factor. by_wavelength: low ones are, high ones are kept,
+  /// in between interpolated.
   enum class Kind : std::uint8_t { none, linear, by_wavelength };
   Kind kind = Kind::none;
   double factor = 1;
@@ -33,17 +34,21 @@ struct NormTraits {
   double epsilon = 1e-5;
   friend bool operator==(const NormTraits&, const NormTraits&) = default;
 };
+std::string_view name(NormTraits::Kind kind) noexcept;
 
 /// learned: a row for each position is added to the embedding. rotary: pairs of features of queries
-/// and keys are turned.
+/// and keys are turned. none: attention alone tells what came before.
 struct PositionTraits {
-  enum class Kind : std::uint8_t { learned, rotary };
+  enum class Kind : std::uint8_t { learned, rotary, none };
   Kind kind = Kind::learned;
   double rope_theta = 10000;  ///< rotary: base of the frequencies
   RopeScaling rope_scaling;   ///< rotary
+  /// rotary: of so many layers the last has none (Yang et al. 2025, "RNoPE"); 0: all have them
+  std::int64_t no_rope_interval = 0;
   bool are_rotary() const noexcept { return kind == Kind::rotary; }
   friend bool operator==(const PositionTraits&, const PositionTraits&) = default;
 };
+std::string_view name(PositionTraits::Kind kind) noexcept;
 
 struct AttentionTraits {
   std::int64_t heads = 12;
@@ -58,11 +63,18 @@ struct AttentionTraits {
 
 /// down(activation(up(x))), or gated: down(activation(gate(x)) * up(x)).
 struct FeedForwardTraits {
-  enum class Activation : std::uint8_t { gelu_tanh, silu };
   std::int64_t width = 0;  ///< 0: 4 * hidden; gated: 8/3 * hidden rounded up to 64
-  Activation activation = Activation::gelu_tanh;
+  kernels::Activation activation = kernels::Activation::gelu_tanh;
   bool gated = false;
   friend bool operator==(const FeedForwardTraits&, const FeedForwardTraits&) = default;
+};
+
+/// What one layer computes. All layers of a model have the same sizes.
+struct LayerTraits {
+  NormTraits norm;
+  PositionTraits positions;  ///< what its queries and keys pass: rotary, or nothing
+  AttentionTraits attention;
+  FeedForwardTraits feed_forward;
 };
 
 /// What a decoder is, independent of any mesh. A value; families and published shapes are named
@@ -87,6 +99,9 @@ struct Architecture {
   std::vector<std::string> frozen = {};
 
   bool has_qkv_bias() const noexcept { return biases || attention.qkv_bias; }
+
+  /// The only place that knows in what layers differ. @pre 0 <= index < layers
+  LayerTraits layer(std::int64_t index) const;
 
   /// This configuration with derived fields filled in, validated.
   /// @throws UserError (exit code config) naming the key, the reason and a value that works
@@ -116,11 +131,13 @@ std::int64_t product_parameter_count(const Architecture& config);
 double flops_per_token(const Architecture& config, std::int64_t tokens);
 
 /// Rotation speeds of a head's head_dim / 2 feature pairs in radians per position:
-/// theta^(-2 i / head_dim), changed as rope_scaling says (llama3: the formula of Llama 3.1).
-std::vector<double> rotary_frequencies(const Architecture& config);
+/// theta^(-2 i / head_dim), changed as rope_scaling says (by_wavelength: the formula that Hugging
+/// Face calls "llama3").
+std::vector<double> rotary_frequencies(const PositionTraits& positions, std::int64_t head_dim);
 
 /// The table that kernels::rotary reads: row-major [context, head_dim]; row p has the head_dim / 2
 /// cosines of p * frequency, then the sines. Computed in double, rounded once.
-std::vector<float> rotary_table(const Architecture& config);
+std::vector<float> rotary_table(const PositionTraits& positions, std::int64_t context,
+                                std::int64_t head_dim);
 
 }  // namespace fourfold::model

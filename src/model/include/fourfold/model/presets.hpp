@@ -25,8 +25,10 @@ std::string_view name(Family family) noexcept;
 void set_family(Architecture& config, Family family);
 /// The family that has these traits, whatever the sizes. Nothing: none has them.
 std::optional<Family> family_of(const Architecture& config);
-/// Its name, for people; "decoder" where there is none.
-std::string_view family_name(const Architecture& config);
+/// The one with the most of these traits; the first of several.
+Family nearest_family(const Architecture& config);
+/// For people: "llama", or "like llama" where only the most traits are its.
+std::string family_name(const Architecture& config);
 
 /// A published shape by name: "gpt2-124m", "gpt2-350m", "gpt2-774m", "gpt2-1558m", "llama-15m",
 /// "llama-2-7b", "llama-3-8b", "llama-3.1-8b", "llama-3.2-1b". Resolved.
