@@ -72,7 +72,9 @@ std::vector<ExternalTensor> hf_tensors(const model::Architecture& config, std::i
   std::vector<ExternalTensor> tensors;
   for (const model::ParameterSpec& spec : model::parameter_table(config)) {
     Shape shape = spec.shape;
-    const bool is_turned = is_gpt2 && shape.rank() == 2 && spec.name.starts_with(layer_prefix);
+    const bool is_of_layer = 1 <= spec.unit && spec.unit <= config.layers;
+    const bool is_turned =
+        is_gpt2 && spec.kind == model::ParameterKind::matrix && is_of_layer;  // Conv1D: [in, out]
     if (is_turned) {
       std::swap(shape[0], shape[1]);
     }
@@ -87,9 +89,9 @@ std::vector<ExternalTensor> hf_tensors(const model::Architecture& config, std::i
       fused->parts.push_back(std::move(part));
       continue;
     }
-    if (spec.name == model::token_embedding_name || spec.name == "lm_head.weight") {
+    if (spec.cut && spec.cut->unit == model::TensorCut::Unit::vocabulary_row) {
       shape[0] = vocab_rows;
-    } else if (spec.name == "embedding.position.weight") {
+    } else if (spec.kind == model::ParameterKind::embedding) {
       shape[0] = position_rows;
     }
     tensors.push_back({std::move(name), shape, {std::move(part)}});
