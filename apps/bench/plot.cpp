@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "results.hpp"
 
-#include <fourfold/base/text.hpp>
+#include <fourfold/base/picture.hpp>
 #include <fourfold/telemetry/svg_chart.hpp>
 
 #include <fmt/format.h>
@@ -17,31 +17,24 @@
 namespace fourfold::bench {
 namespace {
 
-constexpr int width = 900;
-constexpr int height = 470;
 constexpr int legend_left = 732;
 
 /// Hues that stay apart for most eyes, on light and on dark.
 constexpr std::array<std::string_view, 8> colors{"#2f6fde", "#d9622b", "#1f9d74", "#b0489d",
                                                  "#b58a12", "#4aa3c7", "#7a68d8", "#8a8f98"};
 
+/// What comes after the style of all pictures. The chart, and so its text, is drawn larger.
 std::string style() {
   std::string css =
-      ":root{color-scheme:light "
-      "dark;--page:#fff;--text:#1b1f26;--soft:#667085;--rule:#e3e6ec}@media(prefers-color-scheme:"
-      "dark){:root{--page:#15191f;--text:#e6e9ef;--soft:#98a2b3;--rule:#2c333d}}text{font:7px "
-      "system-ui,-apple-system,\"Segoe UI\",Roboto,\"Liberation "
-      "Sans\",sans-serif;fill:var(--soft);font-variant-numeric:tabular-nums}.title{font-size:17px;"
-      "font-weight:650;fill:var(--text)}.sub{font-size:12.5px}.name{font-size:12px;fill:var(--text)"
-      "}.page{fill:var(--page)}.grid,.axis{stroke:var(--rule);stroke-width:.7}.mid{text-anchor:"
-      "middle}.end{text-anchor:end}.line{fill:none;stroke:currentColor;stroke-width:1.4;stroke-"
-      "linejoin:round;stroke-linecap:round}.dash{stroke-dasharray:3 "
-      "3;stroke-width:1.1}.dot{fill:currentColor;stroke:var(--page);stroke-width:.8}.key{stroke:"
-      "currentColor;stroke-width:3}";
+      "text{font-size:7px}.name{font-size:12px;fill:var(--text)}.grid,.axis{stroke-width:.7}"
+      ".line{fill:none;stroke:currentColor;stroke-width:1.4;stroke-linejoin:round;"
+      "stroke-linecap:round}.dash{stroke-dasharray:3 3;stroke-width:1.1}"
+      ".dot{fill:currentColor;stroke:var(--page);stroke-width:.8}"
+      ".key{stroke:currentColor;stroke-width:3}";
   for (std::size_t i = 0; i < colors.size(); ++i) {
     css += fmt::format(".c{}{{color:{}}}", i, colors[i]);
   }
-  return "<style>" + css + "</style>";
+  return css;
 }
 
 std::string name_of(const Row& row) {
@@ -82,15 +75,14 @@ std::string plot_svg(const Setting& setting, std::span<const Row> rows) {
                                .y_from_zero = true,
                                .series = series_of(setting, rows),
                                .x_is_log2_bytes = true};
-  std::string svg = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" "
-      "height=\"{1}\" role=\"img\" aria-label=\"{2}\">{3}<rect class=\"page\" width=\"{0}\" "
-      "height=\"{1}\" rx=\"10\"/>\n"
-      "<text class=\"title\" x=\"20\" y=\"30\">{2}</text><text class=\"sub\" x=\"20\" y=\"50\">{4} "
-      "in {5}{6}</text>\n",
-      width, height, xml_escaped(chart.title), style(), chart.y_label,
-      fourfold::name(setting.dtype),
-      setting.library.empty() ? "" : "; dashed: " + xml_escaped(setting.library) + " by itself");
+  std::string svg = begin_picture(
+      {.width = 900,
+       .height = 470,
+       .title = chart.title,
+       .subtitle = fmt::format(
+           "{} in {}{}", chart.y_label, fourfold::name(setting.dtype),
+           setting.library.empty() ? "" : "; dashed: " + setting.library + " by itself"),
+       .style = style()});
   svg += draw_chart(chart, "x=\"0\" y=\"58\" width=\"712\" height=\"405\"") + "\n";
   int y = 86;
   for (const telemetry::ChartSeries& series : chart.series) {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include <fourfold/base/amount.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
+#include <fourfold/base/picture.hpp>
 #include <fourfold/base/text.hpp>
 #include <fourfold/plan/timeline_svg.hpp>
 
@@ -59,22 +59,10 @@ int lightness(int chunk, int chunks) {
   return chunks == 1 ? strong : strong + (pale - strong) * chunk / (chunks - 1);
 }
 
-/// How the style has begun in every version.
-constexpr std::string_view style_head =
-    ":root{color-scheme:light dark;--page:#fff;--text:#1b1f26;--soft:#667085;--idle:#eef0f4;";
-
+/// What comes after the style of all pictures.
 std::string style(int chunks) {
-  std::string css(style_head);
-  css +=
-      "--rule:#d5d9e1}"
-      "@media(prefers-color-scheme:dark){:root{--page:#15191f;--text:#e6e9ef;--soft:#98a2b3;"
-      "--idle:#232933;--rule:#3a4250}}"
-      "text{font:11px system-ui,-apple-system,\"Segoe UI\",Roboto,\"Liberation Sans\",sans-serif;"
-      "fill:var(--soft);font-variant-numeric:tabular-nums}"
-      ".title{font-size:17px;font-weight:650;fill:var(--text)}.sub{font-size:12.5px}"
-      ".name{font-size:12.5px;font-weight:600;fill:var(--text)}"
-      ".page{fill:var(--page)}.idle{fill:var(--idle)}.rule{stroke:var(--rule)}"
-      ".m{text-anchor:middle}.e{text-anchor:end}"
+  std::string css =
+      ".name{font-size:12.5px;font-weight:600;fill:var(--text)}.idle{fill:var(--idle)}"
       ".cells rect{stroke:var(--page);stroke-width:.9}"
       ".cells text{text-anchor:middle;pointer-events:none;fill:#fff}.cells .d{fill:#17202b}"
       ".n text{font-size:9.5px;letter-spacing:-.2px}";
@@ -84,7 +72,7 @@ std::string style(int chunks) {
                          color.saturation, lightness(chunk, chunks));
     }
   }
-  return "<style>" + css + "</style>";
+  return css;
 }
 
 class Picture {
@@ -115,18 +103,9 @@ class Picture {
   }
 
   std::string draw() {
-    std::string svg = fmt::format(
-        "{3}xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" "
-        "width=\"{0:.0f}\" height=\"{1:.0f}\" role=\"img\" aria-label=\"{2}\">",
-        width_, height_, xml_escaped(drawing_.title), timeline_svg_mark);
-    svg += style(chunks_);
-    svg += fmt::format("<rect class=\"page\" width=\"{:.0f}\" height=\"{:.0f}\" rx=\"10\"/>\n",
-                       width_, height_);
-    svg += fmt::format("<text class=\"title\" x=\"{}\" y=\"30\">{}</text>", margin,
-                       xml_escaped(drawing_.title));
-    svg += fmt::format("<text class=\"sub\" x=\"{}\" y=\"49\">{}</text>\n", margin,
-                       xml_escaped(drawing_.subtitle));
-    svg += legend();
+    std::string svg = begin_picture({width_, height_, drawing_.title, drawing_.subtitle,
+                                     style(chunks_), timeline_svg_mark}) +
+                      legend();
     double y = head_height;
     for (std::size_t i = 0; i < timelines_.size(); ++i) {
       svg += panel(timelines_[i], summaries_[i], y);
@@ -174,7 +153,7 @@ class Picture {
   std::string panel(const Timeline& timeline, const TimelineSummary& summary, double top) const {
     std::string svg = fmt::format("<text class=\"name\" x=\"{}\" y=\"{:.0f}\">{}</text>", margin,
                                   top + 17, xml_escaped(timeline.name));
-    svg += fmt::format("<text class=\"e\" x=\"{:.0f}\" y=\"{:.0f}\">bubble</text>\n",
+    svg += fmt::format("<text class=\"end\" x=\"{:.0f}\" y=\"{:.0f}\">bubble</text>\n",
                        width_ - margin, top + 17);
     const double end = px(summary.end_s, summary);
     for (int rank = 0; rank < timeline.stages; ++rank) {
@@ -183,8 +162,8 @@ class Picture {
           summary.makespan_s() > 0 ? 100 * summary.bubble_s(rank) / summary.makespan_s() : 0;
       svg += fmt::format(
           "<rect class=\"idle\" x=\"{}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{}\" rx=\"3\"/>"
-          "<text class=\"e\" x=\"{}\" y=\"{:.1f}\">rank {}</text>"
-          "<text class=\"e\" x=\"{:.0f}\" y=\"{:.1f}\">{:.1f} %</text>\n",
+          "<text class=\"end\" x=\"{}\" y=\"{:.1f}\">rank {}</text>"
+          "<text class=\"end\" x=\"{:.0f}\" y=\"{:.1f}\">{:.1f} %</text>\n",
           left, y, end - left, row_height, left - 8, y + 16.5, rank, width_ - margin, y + 16.5,
           share);
     }
@@ -220,21 +199,12 @@ class Picture {
   }
 
   std::string axis(double y) const {
-    const double range = range_s_ * units_per_s_;
-    const double step = tick_distance(range, static_cast<int>(chart_width_ / 90));
-    std::string svg = fmt::format(
-        "<line class=\"rule\" x1=\"{0}\" x2=\"{1:.1f}\" y1=\"{2:.1f}\" "
-        "y2=\"{2:.1f}\"/>",
-        left, left + chart_width_, y + 2);
-    for (int i = 0; i * step <= range * (1 + 1e-9); ++i) {
-      const double x = left + i * step / range * chart_width_;
-      svg += fmt::format(
-          "<line class=\"rule\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1:.1f}\" y2=\"{2:.1f}\"/>"
-          "<text class=\"m\" x=\"{0:.1f}\" y=\"{3:.1f}\">{4:.4g}</text>",
-          x, y + 2, y + 6, y + 19, i * step);
-    }
-    return svg + fmt::format("<text class=\"e\" x=\"{}\" y=\"{:.1f}\">{}</text>\n", left - 12,
-                             y + 19, drawing_.unit == Drawing::Unit::own ? "time" : unit_);
+    const AxisScale times{0, range_s_ * units_per_s_, left, left + chart_width_};
+    return horizontal_axis(times, y + 2,
+                           tick_distance(times.high, static_cast<int>(chart_width_ / 90))) +
+           fmt::format("<text class=\"end\" x=\"{}\" y=\"{:.1f}\">{}</text>\n", left - 12,
+                       y + 2 + axis_text_foot,
+                       drawing_.unit == Drawing::Unit::own ? "time" : unit_);
   }
 
   std::span<const Timeline> timelines_;
@@ -253,6 +223,8 @@ class Picture {
 }  // namespace
 
 bool is_older_timeline_svg(std::string_view beginning) {
+  constexpr std::string_view style_head =  // of all versions
+      ":root{color-scheme:light dark;--page:#fff;--text:#1b1f26;--soft:#667085;--idle:#eef0f4;";
   constexpr std::string_view plans_mark = "<!-- made by fourfold plan -->\n";
   if (beginning.starts_with(plans_mark)) {
     beginning.remove_prefix(plans_mark.size());

@@ -2,17 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report_sections.hpp"
 
+#include <fourfold/base/picture.hpp>
+
 namespace fourfold::telemetry {
 
 std::string report_style() {
-  return R"(
-:root{color-scheme:light dark;--page:#f6f7f9;--card:#fff;--text:#1b1f26;--soft:#667085;--rule:#e3e6eb;--bad:#c4320a;
---good:#067647;--c0:#2563eb;--c1:#e2700c;--c2:#0f9f6e;--c3:#9333ea;--c4:#db2777;--c5:#64748b}
-@media (prefers-color-scheme:dark){:root{--page:#101318;--card:#191d24;--text:#e6e9ef;--soft:#98a2b3;--rule:#2c323c;
---bad:#ff8a5c;--good:#4ade9f;--c0:#6ea8fe;--c1:#ffa24d;--c2:#3fd6a0;--c3:#c69bff;--c4:#ff7eb6;--c5:#a3b1c6}}
+  return std::string(picture_style) + R"(
+:root{--page:#f6f7f9;--card:#fff;--bad:#c4320a;--good:#067647;--c0:#2563eb;--c1:#e2700c;--c2:#0f9f6e;
+--c3:#9333ea;--c4:#db2777;--c5:#64748b}
+@media (prefers-color-scheme:dark){:root{--page:#101318;--card:#191d24;--bad:#ff8a5c;--good:#4ade9f;
+--c0:#6ea8fe;--c1:#ffa24d;--c2:#3fd6a0;--c3:#c69bff;--c4:#ff7eb6;--c5:#a3b1c6}}
 *{box-sizing:border-box}
-body{margin:0;background:var(--page);color:var(--text);font:15px/1.45 system-ui,-apple-system,"Segoe UI",Roboto,
-"Liberation Sans",sans-serif;font-variant-numeric:tabular-nums}
+body{margin:0;background:var(--page);color:var(--text);font:15px/1.45 var(--font);font-variant-numeric:tabular-nums}
 main{max-width:1160px;margin:0 auto;padding:20px 16px 40px}
 h1{font-size:23px;line-height:1.2;margin:0 0 4px;overflow-wrap:anywhere}
 h2{font-size:16px;margin:30px 0 10px}
@@ -38,8 +39,7 @@ background:currentColor}
 .faint{stroke-width:1;opacity:.32}.dash{stroke-dasharray:5 4}
 .area{fill:currentColor;fill-opacity:.22;stroke:currentColor;stroke-width:1.2;stroke-linejoin:round}
 .dot{fill:currentColor}.gap{fill:var(--bad)}
-.grid{stroke:var(--rule)}.axis{stroke:var(--soft)}.mark{stroke:var(--soft);stroke-dasharray:2 3}
-text{font-size:11px;fill:var(--soft)}.mid{text-anchor:middle}.end{text-anchor:end}
+.axis{stroke:var(--soft)}.mark{stroke:var(--soft);stroke-dasharray:2 3}
 .scroll{overflow-x:auto;background:var(--card);border:1px solid var(--rule);border-radius:10px}
 table{border-collapse:collapse;width:100%;font-size:14px}
 th,td{text-align:left;padding:6px 14px;border-top:1px solid var(--rule);vertical-align:top}

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include <fourfold/base/amount.hpp>
 #include <fourfold/base/enum_name.hpp>
+#include <fourfold/base/picture.hpp>
 #include <fourfold/base/text.hpp>
 #include <fourfold/telemetry/step_curve.hpp>
 #include <fourfold/telemetry/svg_chart.hpp>
@@ -31,47 +31,33 @@ bool is_drawable(double value) {
   return std::abs(value) <= 1e30;
 }
 
-std::string tick_text(double value) {
-  constexpr const char* factors[] = {"", "k", "M", "G", "T"};
-  std::size_t factor = 0;
-  while (std::abs(value) >= 1000 && factor + 1 < std::size(factors)) {
-    value /= 1000;
-    ++factor;
-  }
-  return fmt::format("{:.4g}{}", value, factors[factor]);
-}
+/// No numbers yet.
+constexpr double none = std::numeric_limits<double>::infinity();
 
-/// Both axes: where data lies, and where it is drawn.
+/// Both axes.
 struct Frame {
-  double x_low = std::numeric_limits<double>::infinity();
-  double x_high = -std::numeric_limits<double>::infinity();
-  double y_low = std::numeric_limits<double>::infinity();
-  double y_high = -std::numeric_limits<double>::infinity();
+  AxisScale x = {none, -none, left, width - right};
+  AxisScale y = {none, -none, height - bottom, top};
   double cut_off = 0;  ///< highest value that is not shown; 0: all are
 
-  bool empty() const { return x_low > x_high || y_low > y_high; }
-  double px(double value) const {
-    return left + (value - x_low) / (x_high - x_low) * (width - left - right);
-  }
-  double py(double value) const {
-    const double shown = std::clamp(value, y_low, y_high);
-    return height - bottom - (shown - y_low) / (y_high - y_low) * (height - top - bottom);
-  }
+  bool empty() const { return x.low > x.high || y.low > y.high; }
+  double px(double value) const { return x.place(value); }
+  double py(double value) const { return y.place(std::clamp(value, y.low, y.high)); }
 };
 
-void include(double value, double& low, double& high) {
+void include(double value, AxisScale& scale) {
   if (is_drawable(value)) {
-    low = std::min(low, value);
-    high = std::max(high, value);
+    scale.low = std::min(scale.low, value);
+    scale.high = std::max(scale.high, value);
   }
 }
 
-void widen(double& low, double& high, double margin_share) {
-  const double range = high - low;
-  const bool flat = range <= 1e-9 * std::abs(high);
-  const double margin = !flat ? range * margin_share : std::max(std::abs(low) * 0.1, 1e-12);
-  low -= margin;
-  high += margin;
+void widen(AxisScale& scale, double margin_share) {
+  const double range = scale.high - scale.low;
+  const bool flat = range <= 1e-9 * std::abs(scale.high);
+  const double margin = !flat ? range * margin_share : std::max(std::abs(scale.low) * 0.1, 1e-12);
+  scale.low -= margin;
+  scale.high += margin;
 }
 
 Frame frame_of(const Chart& chart) {
@@ -79,8 +65,8 @@ Frame frame_of(const Chart& chart) {
   std::vector<double> heights;
   for (const ChartSeries& series : chart.series) {
     for (const ChartPoint& point : series.points) {
-      include(point.x, frame.x_low, frame.x_high);
-      include(point.y, frame.y_low, frame.y_high);
+      include(point.x, frame.x);
+      include(point.y, frame.y);
       heights.push_back(point.y);
     }
   }
@@ -88,16 +74,16 @@ Frame frame_of(const Chart& chart) {
     return frame;
   }
   const double usual = percentile(heights, 0.98);
-  const double lowest = chart.y_from_zero ? std::min(frame.y_low, 0.0) : frame.y_low;
-  if (!chart.x_is_log2_bytes && frame.y_high - lowest > 4 * (usual - lowest) && usual > lowest) {
-    frame.cut_off = frame.y_high;
-    frame.y_high = lowest + 1.5 * (usual - lowest);
+  const double lowest = chart.y_from_zero ? std::min(frame.y.low, 0.0) : frame.y.low;
+  if (!chart.x_is_log2_bytes && frame.y.high - lowest > 4 * (usual - lowest) && usual > lowest) {
+    frame.cut_off = frame.y.high;
+    frame.y.high = lowest + 1.5 * (usual - lowest);
   }
-  widen(frame.y_low, frame.y_high, 0.05);
+  widen(frame.y, 0.05);
   if (chart.y_from_zero) {
-    frame.y_low = lowest;
+    frame.y.low = lowest;
   }
-  widen(frame.x_low, frame.x_high, 0);
+  widen(frame.x, 0);
   return frame;
 }
 
@@ -198,36 +184,22 @@ std::string draw_series(const Chart& chart, const ChartSeries& series, const Fra
   return svg;
 }
 
-/// Multiples of `step` within an axis.
-std::vector<double> ticks_of(double low, double high, double step) {
-  std::vector<double> ticks;
-  for (double tick = std::ceil(low / step) * step; tick <= high; tick += step) {
-    ticks.push_back(std::abs(tick) < step * 1e-6 ? 0 : tick);
-  }
-  return ticks;
-}
-
 std::string draw_axes(const Chart& chart, const Frame& frame) {
   std::string svg;
-  const double y_step = tick_distance(frame.y_high - frame.y_low, 5);
-  for (const double value : ticks_of(frame.y_low, frame.y_high, y_step)) {
+  for (const double value : ticks_of(frame.y, tick_distance(frame.y.high - frame.y.low, 5))) {
     svg += fmt::format("<line class=\"grid\" x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/>",
                        left, width - right, frame.py(value), frame.py(value));
-    svg += fmt::format("<text class=\"tick end\" x=\"{}\" y=\"{:.1f}\">{}</text>", left - 6,
+    svg += fmt::format("<text class=\"end\" x=\"{}\" y=\"{:.1f}\">{}</text>", left - 6,
                        frame.py(value) + 4, tick_text(value));
   }
   constexpr int x_ticks = 6;  // whose texts do not touch
-  const double x_range = frame.x_high - frame.x_low;
+  const double x_range = frame.x.high - frame.x.low;
   const double x_step = chart.x_is_log2_bytes ? std::max(1.0, std::ceil(x_range / x_ticks))
                                               : tick_distance(x_range, x_ticks);
-  for (const double value : ticks_of(frame.x_low, frame.x_high, x_step)) {
-    svg += fmt::format("<text class=\"tick mid\" x=\"{:.1f}\" y=\"{}\">{}</text>", frame.px(value),
-                       height - bottom + 15, x_text(chart, value));
-  }
-  svg += fmt::format("<line class=\"axis\" x1=\"{0}\" x2=\"{1}\" y1=\"{2}\" y2=\"{2}\"/>", left,
-                     width - right, height - bottom);
-  svg += fmt::format("<text class=\"label mid\" x=\"{}\" y=\"{}\">{}</text>",
-                     (left + width - right) / 2, height - 6, xml_escaped(chart.x_label));
+  svg +=
+      horizontal_axis(frame.x, height - bottom, x_step, [&](double x) { return x_text(chart, x); });
+  svg += fmt::format("<text class=\"mid\" x=\"{}\" y=\"{}\">{}</text>", (left + width - right) / 2,
+                     height - 6, xml_escaped(chart.x_label));
   return svg;
 }
 
@@ -235,13 +207,13 @@ std::string draw_marks(const Chart& chart, const Frame& frame) {
   std::string svg;
   double line_y = top - 5;
   for (const auto& [at, label] : chart.marks) {
-    if (!(at >= frame.x_low && at <= frame.x_high)) {
+    if (!(at >= frame.x.low && at <= frame.x.high)) {
       continue;
     }
     const double x = frame.px(at);
     svg += fmt::format("<line class=\"mark\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1}\" y2=\"{2}\"/>",
                        x, top, height - bottom);
-    svg += fmt::format("<text class=\"tick mid\" x=\"{:.1f}\" y=\"{}\">{}</text>",
+    svg += fmt::format("<text class=\"mid\" x=\"{:.1f}\" y=\"{}\">{}</text>",
                        std::clamp(x, left + 10, width - 22), line_y, xml_escaped(label));
   }
   return svg;
@@ -264,7 +236,7 @@ std::string draw_chart(const Chart& chart, std::string_view attributes) {
   const Frame frame = frame_of(chart);
   std::string svg = fmt::format("<svg viewBox=\"0 0 {} {}\" {}>", width, height, attributes);
   if (frame.empty()) {
-    svg += fmt::format("<text class=\"label mid\" x=\"{}\" y=\"{}\">no data yet</text>", width / 2,
+    svg += fmt::format("<text class=\"mid\" x=\"{}\" y=\"{}\">no data yet</text>", width / 2,
                        height / 2);
   } else {
     svg += draw_axes(chart, frame);

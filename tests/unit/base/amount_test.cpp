@@ -16,13 +16,6 @@ TEST_CASE("counts and bytes become real numbers", "[amount]") {
   CHECK(fourfold::gib(std::int64_t{5} << 29) == 2.5);
 }
 
-TEST_CASE("ticks are 1, 2 or 5 times a power of ten apart", "[amount]") {
-  CHECK(fourfold::tick_distance(10, 5) == 2);
-  CHECK(fourfold::tick_distance(6, 5) == 1);
-  CHECK(fourfold::tick_distance(30, 6) == 5);
-  CHECK(fourfold::tick_distance(480, 5) == 100);
-}
-
 TEST_CASE("a value has the name at its place", "[enum_name]") {
   enum class Color { red, green };
   constexpr std::array<std::string_view, 2> names{"red", "green"};

@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Small line charts as SVG. Colours and text sizes come from a style sheet around them by class
-/// names: c0, c1, ... (colours), line, faint, dash, area, dot, gap, grid, axis, mark, and of text
-/// tick, label, mid (centred), end (right-aligned).
+/// Small line charts as SVG. Their looks come from a style sheet around them by class names: those
+/// of picture_style, c0, c1, ... (colours), line, faint, dash, area, dot, gap and mark.
 #pragma once
 
 #include <fourfold/telemetry/step_curve.hpp>
