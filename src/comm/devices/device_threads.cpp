@@ -168,7 +168,7 @@ Work DeviceThreadCommunicator::meet(const OperationCall& call) {
   };
   Work told = progress_->launch(std::move(task),
                                 fmt::format("{} on '{}'", comm::name(call.operation), name()),
-                                progress_->recorder().enter(group_, facts_of(call)));
+                                progress_->recorder().enter(group_, call_of(call)));
   return Work(std::make_unique<Ordered>(std::move(told), call.stream,
                                         [round, last](device::StreamRef waiting) {
                                           // The others have read what is here, and this rank what
@@ -244,7 +244,7 @@ Work DeviceThreadCommunicator::send(const OperationCall& call) {
         return message->is_read;
       },
       fmt::format("send(to {}, tag {}) on '{}'", call.peer, call.tag, name()),
-      progress_->recorder().enter(group_, facts_of(call)));
+      progress_->recorder().enter(group_, call_of(call)));
   return Work(std::make_unique<Ordered>(
       std::move(told), call.stream,
       [message](device::StreamRef waiting) { message->read.wait(waiting); }));
@@ -273,7 +273,7 @@ Work DeviceThreadCommunicator::receive(const OperationCall& call) {
         return message->is_read;
       },
       fmt::format("recv(from {}, tag {}) on '{}'", call.peer, call.tag, name()),
-      progress_->recorder().enter(group_, facts_of(call)));
+      progress_->recorder().enter(group_, call_of(call)));
   return Work(std::make_unique<Ordered>(
       std::move(told), call.stream,
       [message](device::StreamRef waiting) { message->read.wait(waiting); }));

@@ -123,7 +123,7 @@ Work MessageCommunicator::launch(const OperationCall& call,
 #endif
   return transport_->progress().launch(
       std::move(task), described(call),
-      transport_->progress().recorder().enter(group_, facts_of(call)));
+      transport_->progress().recorder().enter(group_, call_of(call)));
 }
 
 Work MessageCommunicator::launch_message(const OperationCall& call) {
@@ -136,7 +136,7 @@ Work MessageCommunicator::launch_message(const OperationCall& call) {
   }
   return transport_->progress().launch(
       exchange(std::move(batch)), described(call),
-      transport_->progress().recorder().enter(group_, facts_of(call)));
+      transport_->progress().recorder().enter(group_, call_of(call)));
 }
 
 Work MessageCommunicator::post(const OperationCall& call) {

@@ -147,7 +147,7 @@ device::StreamRef NcclCommunicator::after(device::StreamRef stream, Lane& lane) 
 Work NcclCommunicator::launch(const std::string& what, const OperationCall& call, ncclComm_t comm,
                               device::StreamRef lane) {
   const device::Range range([&] { return fmt::format("{} {}", what, name()); });
-  const std::shared_ptr<DeviceCall> marks = calls_->begin(group_, facts_of(call), lane);
+  const std::shared_ptr<DeviceCall> marks = calls_->begin(group_, call_of(call), lane);
   if (call.bytes() > 0) {
     const auto in_use = calls_->use();
     Group group;

@@ -41,13 +41,13 @@ CollectiveFacts facts_from(const std::string& line) {
   std::istringstream text(line);
   std::string operation;
   int ranks = 1;
-  std::int64_t bytes = 0;
-  text >> operation >> ranks >> bytes;
+  comm::Call call;
+  text >> operation >> ranks >> call.bytes;
   text.get();
   std::string communicator;
   std::getline(text, communicator);
-  return facts_of(comm::operation_named(operation).value_or(comm::Operation::all_reduce),
-                  std::move(communicator), ranks, bytes);
+  call.operation = comm::operation_named(operation).value_or(comm::Operation::all_reduce);
+  return facts_of(call, std::move(communicator), ranks);
 }
 
 /// The spans of a rank, without times yet.

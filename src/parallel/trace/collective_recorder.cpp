@@ -41,13 +41,12 @@ class RecordedOperation : public comm::Work::Operation {
 
 }  // namespace
 
-CollectiveFacts facts_of(comm::Operation operation, std::string communicator, int ranks,
-                         std::int64_t bytes) {
-  return {.operation = std::string(comm::name(operation)),
+CollectiveFacts facts_of(const comm::Call& call, std::string communicator, int ranks) {
+  return {.operation = std::string(comm::name(call.operation)),
           .communicator = std::move(communicator),
           .ranks = ranks,
-          .bytes = bytes,
-          .bus_factor = comm::bus_factor(operation, ranks)};
+          .bytes = call.bytes,
+          .bus_factor = comm::bus_factor(call.operation, ranks)};
 }
 
 void CollectiveRecorder::begin_step() {
@@ -116,10 +115,11 @@ comm::Work RecordedCommunicator::post(const comm::OperationCall& call) {
   if (recorder_ == nullptr || is_number || !is_noted) {
     return through_->post(call);
   }
-  const std::int64_t bytes =
-      call.operation == Operation::all_to_all ? call.send.bytes() : call.bytes();
-  const std::size_t number =
-      recorder_->begin(facts_of(call.operation, name(), size(), bytes), call.stream);
+  comm::Call noted = comm::call_of(call);
+  if (call.operation == Operation::all_to_all) {
+    noted.bytes = call.send.bytes();  // as `fourfold bench comm` counts
+  }
+  const std::size_t number = recorder_->begin(facts_of(noted, name(), size()), call.stream);
   comm::Work work = through_->post(call);
   recorder_->posted(number, work);
   return comm::Work(

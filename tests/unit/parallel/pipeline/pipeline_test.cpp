@@ -305,7 +305,7 @@ TEST_CASE("times are put on rank 0's clock", "[measured_timeline]") {
       actions_s.push_back(ahead_s + static_cast<double>(i) + 0.5);
     }
     const CollectiveFacts sum =
-        facts_of(comm::Operation::reduce_scatter, "dp x cp", 2, 5'000'000'000);
+        facts_of({comm::Operation::reduce_scatter, 5'000'000'000}, "dp x cp", 2);
     const std::vector<TimelineSpan> spans{{world.rank(), "a", ahead_s - 2, ahead_s - 1},
                                           {world.rank(), "b", ahead_s - 1, ahead_s},
                                           {.rank = world.rank(),

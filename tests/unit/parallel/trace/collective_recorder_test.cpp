@@ -30,7 +30,7 @@ comm::Work sum(RecordedCommunicator& group, harness::SharedVector<float>& values
 }
 
 CollectiveFacts sum_of(const std::string& name, std::int64_t bytes) {
-  return facts_of(comm::Operation::all_reduce, name, 2, bytes);
+  return facts_of({comm::Operation::all_reduce, bytes}, name, 2);
 }
 
 /// An operation in the queue of a device: its end is known, whoever looks.
@@ -80,7 +80,7 @@ TEST_CASE("collectives are passed on, and noted while somebody wants them",
     findings.check(spans[0].name == "all_reduce group, 0.00 MB", spans[0].name);
     findings.check(spans[1].name.starts_with("all_gather group"), spans[1].name);
     const CollectiveFacts reduced =
-        facts_of(comm::Operation::all_reduce, "group", world.size(), 4000);
+        facts_of({comm::Operation::all_reduce, 4000}, "group", world.size());
     findings.check(spans[0].collective == reduced, "facts");
     findings.check(spans[1].collective->bytes == 12 * world.size(), "bytes of the larger buffer");
     for (const TimelineSpan& span : spans) {
@@ -110,7 +110,7 @@ TEST_CASE("a message is noted where it arrives, over a communicator that is borr
     departure.wait({});
     findings.check(arrives[99] == static_cast<float>(other), "the message");
     const std::vector<TimelineSpan> spans = recorder.take_spans(0, clock);
-    const CollectiveFacts message = facts_of(comm::Operation::recv, world.name(), 2, 400);
+    const CollectiveFacts message = facts_of({comm::Operation::recv, 400}, world.name(), 2);
     findings.check(spans.size() == 1 && spans[0].collective == message, "one was noted");
   });
 }
@@ -203,9 +203,9 @@ TEST_CASE("where a device knows the end, nobody has to look and nothing behind i
 }
 
 TEST_CASE("a collective's bus bandwidth is that of fourfold bench comm", "[collective_facts]") {
-  const CollectiveFacts sum = facts_of(comm::Operation::all_reduce, "dp", 4, 1'000'000'000);
+  const CollectiveFacts sum = facts_of({comm::Operation::all_reduce, 1'000'000'000}, "dp", 4);
   CHECK(bus_gb_s(sum, 0.5) == 3);  // 2 GB/s x 2 x 3/4
-  const CollectiveFacts gather = facts_of(comm::Operation::all_gather, "dp", 4, 1'000'000'000);
+  const CollectiveFacts gather = facts_of({comm::Operation::all_gather, 1'000'000'000}, "dp", 4);
   CHECK(bus_gb_s(gather, 0.5) == 1.5);
   CHECK(bus_gb_s(gather, 0) == 0);
 }

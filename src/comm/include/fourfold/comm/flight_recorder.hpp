@@ -28,7 +28,7 @@ struct Call {
   int peer = -1;           ///< rank in the communicator: of send, recv, broadcast
   std::source_location where = {};
 };
-inline Call facts_of(const OperationCall& call) {
+inline Call call_of(const OperationCall& call) {
   return {call.operation, call.bytes(), call.peer, call.where};
 }
 

@@ -8,7 +8,6 @@
 #include <fourfold/schedule/timeline.hpp>
 
 #include <cstddef>
-#include <cstdint>
 #include <deque>
 #include <memory>
 #include <string>
@@ -16,9 +15,8 @@
 
 namespace fourfold::parallel {
 
-/// Of a call, what a timeline shows. @param bytes  of a rank's larger buffer @pre ranks > 0
-schedule::CollectiveFacts facts_of(comm::Operation operation, std::string communicator, int ranks,
-                                   std::int64_t bytes);
+/// Of a call, as the flight recorder has it, what a timeline shows. @pre ranks > 0
+schedule::CollectiveFacts facts_of(const comm::Call& call, std::string communicator, int ranks);
 
 /// When collectives of one rank were under way, and messages that it received: each from when it is
 /// posted, on its stream, until it is complete; on a host transport until somebody looks after it
