@@ -9,22 +9,19 @@
 #include <fourfold/base/tensor_view.hpp>
 #include <fourfold/kernels/activation.hpp>
 #include <fourfold/kernels/dropout.hpp>
+#include <fourfold/model/batch.hpp>
 
 #include <cstdint>
 
 namespace fourfold::model {
 
-struct MicroBatchContext {
-  std::int64_t sequences = 0;  ///< B
-  std::int64_t tokens = 0;     ///< T
-  std::int64_t rows = 0;       ///< N = B * T
-  Range residual;              ///< which of the rows the residual stream of this rank holds: R
-  ConstTensorView token_N;     ///< absent without unit 0
-  ConstTensorView target_N;    ///< absent without the head
-  ConstTensorView position_N;
-  ConstTensorView sample_N;      ///< absent without dropout
-  kernels::DropoutSite dropout;  ///< all but the site; probability 0: nothing is dropped
-  float gradient_scale = 0;      ///< of the loss, in training
+/// The micro-batch is in the stage's own memory: token_N is absent without unit 0, target_N without
+/// the head, sample_N without dropout.
+struct MicroBatchContext : Batch {
+  std::int64_t rows = 0;  ///< N = B * T
+  Range residual = {};    ///< which of the rows the residual stream of this rank holds: R
+  kernels::DropoutSite dropout = {};  ///< all but the site; probability 0: nothing is dropped
+  float gradient_scale = 0;           ///< of the loss, in training
   bool deterministic_attention = true;
   bool drops() const noexcept { return dropout.probability > 0; }
 

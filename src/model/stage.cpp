@@ -155,28 +155,18 @@ MicroBatchContext Stage::Impl::begin(int index, const Batch& batch, bool drops,
   const SlotMemory& mine = slot(index);
   FOURFOLD_EXPECT(0 < batch.tokens && batch.tokens <= shape.options.tokens);
   FOURFOLD_EXPECT(0 < batch.sequences && batch.sequences * batch.tokens <= shape.rows());
-  MicroBatchContext pass;
-  pass.sequences = batch.sequences;
-  pass.tokens = batch.tokens;
+  const bool with_dropout = drops && config.dropout > 0;
+  Batch needed = batch;
+  if (!with_dropout) {
+    needed.sample_N = {};
+  }
+  MicroBatchContext pass{mine.batch.copy(needed, stream)};
   pass.deterministic_attention = shape.options.deterministic_attention;
   pass.rows = batch.sequences * batch.tokens;
   pass.residual = hooks.residual_rows(pass.rows);
   FOURFOLD_EXPECT(pass.residual.count <= shape.residual_rows);
-  const auto keep = [&](TensorView own, ConstTensorView given) {
-    if (!own || !given) {
-      return ConstTensorView{};
-    }
-    FOURFOLD_EXPECT(given.dtype() == own.dtype() && given.elements() == pass.rows);
-    const TensorView rows = own.rows(0, pass.rows);
-    device::copy(rows.data(), given.data(), rows.bytes(), stream);
-    return ConstTensorView(rows);
-  };
-  pass.token_N = keep(mine.token_N, batch.token_N);
-  pass.target_N = keep(mine.target_N, batch.target_N);
-  pass.position_N = keep(mine.position_N, batch.position_N);
   FOURFOLD_EXPECT(pass.position_N && (!embedding || pass.token_N));
-  if (drops && config.dropout > 0) {
-    pass.sample_N = keep(mine.sample_N, batch.sample_N);
+  if (with_dropout) {
     FOURFOLD_EXPECT(pass.sample_N);
     pass.dropout.seed = shape.options.seed;
     pass.dropout.step = batch.step;

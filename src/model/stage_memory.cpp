@@ -51,8 +51,8 @@ class Planner {
       memory.input_turns = input_turns_.size();
     }
     for (int slot = 0; slot < shape_.options.slots; ++slot) {
-      memory.slots.push_back(inputs());
-      SlotMemory& current = memory.slots.back();
+      SlotMemory& current = memory.slots.emplace_back();
+      current.batch = batch();
       current.residual_RD = residuals();
       if (trains) {
         current.dresidual_RD = hidden();
@@ -109,20 +109,13 @@ class Planner {
     return result;
   }
 
-  SlotMemory inputs() {
-    SlotMemory slot;
-    const Shape rows{shape_.rows()};
-    slot.position_N = arena_.take(MemoryUse::activations, DType::i32, rows);
-    if (shape_.has_embedding()) {
-      slot.token_N = arena_.take(MemoryUse::activations, DType::i32, rows);
-    }
-    if (shape_.has_head()) {
-      slot.target_N = arena_.take(MemoryUse::activations, DType::i32, rows);
-    }
-    if (shape_.trains() && shape_.config.dropout > 0) {
-      slot.sample_N = arena_.take(MemoryUse::activations, DType::i64, rows);
-    }
-    return slot;
+  BatchMemory batch() {
+    return {arena_,
+            MemoryUse::activations,
+            shape_.rows(),
+            {.token = shape_.has_embedding(),
+             .target = shape_.has_head(),
+             .sample = shape_.trains() && shape_.config.dropout > 0}};
   }
 
   /// What the blocks of one group have that no slot keeps, and their inputs but the first.

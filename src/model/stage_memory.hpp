@@ -14,6 +14,7 @@
 #include <fourfold/base/tensor_view.hpp>
 #include <fourfold/device/arena.hpp>
 #include <fourfold/device/range.hpp>
+#include <fourfold/model/batch.hpp>
 #include <fourfold/model/stage.hpp>
 
 #include <cstdint>
@@ -162,10 +163,7 @@ struct HostActivations {
 };
 
 struct SlotMemory {
-  TensorView token_N;
-  TensorView target_N;
-  TensorView position_N;
-  TensorView sample_N;
+  BatchMemory batch;
   /// In front of each block, and after the last. Inside a group of blocks: shared by all groups.
   std::vector<TensorView> residual_RD;
   TensorView dresidual_RD;

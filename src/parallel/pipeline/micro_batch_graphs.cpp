@@ -6,7 +6,6 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
-#include <fourfold/device/buffer.hpp>
 #include <fourfold/kernels/runtime.hpp>
 
 #include <algorithm>
@@ -17,18 +16,10 @@ namespace {
 
 constexpr std::size_t most_graphs = 8;
 
-TensorView rows_like(TensorView own, ConstTensorView given) {
-  return given ? own.rows(0, given.elements()) : TensorView();
-}
-
 }  // namespace
 
-MicroBatchGraphs::MicroBatchGraphs(std::int64_t rows, device::Arena& arena) {
-  const auto take = [&] { return arena.take(device::MemoryUse::workspace, DType::i32, {rows}); };
-  token_N_ = take();
-  target_N_ = take();
-  position_N_ = take();
-}
+MicroBatchGraphs::MicroBatchGraphs(std::int64_t rows, device::Arena& arena)
+    : memory_(arena, device::MemoryUse::workspace, rows, {.sample = false}) {}
 
 void MicroBatchGraphs::begin_step() {
   ++step_;
@@ -36,26 +27,6 @@ void MicroBatchGraphs::begin_step() {
   std::erase_if(known_, [now = kernels::recorded_work_version()](const Known& known) {
     return known.key.version != now;
   });
-}
-
-model::Batch MicroBatchGraphs::staged(const model::Batch& batch) const {
-  model::Batch result = batch;
-  result.token_N = rows_like(token_N_, batch.token_N);
-  result.target_N = rows_like(target_N_, batch.target_N);
-  result.position_N = rows_like(position_N_, batch.position_N);
-  result.sample_N = {};
-  return result;
-}
-
-void MicroBatchGraphs::stage(const model::Batch& batch, device::StreamRef stream) const {
-  const auto copy = [&](TensorView own, ConstTensorView given) {
-    if (given) {
-      device::copy(own.data(), given.data(), given.bytes(), stream);
-    }
-  };
-  copy(token_N_, batch.token_N);
-  copy(target_N_, batch.target_N);
-  copy(position_N_, batch.position_N);
 }
 
 MicroBatchGraphs::Known* MicroBatchGraphs::find(const Key& key) {
@@ -98,13 +69,12 @@ MicroBatchGraphs::Known* MicroBatchGraphs::record(const Key& key, const model::B
 
 void MicroBatchGraphs::run(int slot, const model::Batch& batch, float gradient_scale,
                            const Passes& passes, device::StreamRef stream) {
-  FOURFOLD_EXPECT(batch.sequences * batch.tokens <= token_N_.elements());
+  FOURFOLD_EXPECT(batch.sequences * batch.tokens <= memory_.token_N.elements());
   const Key key{slot, batch.sequences, batch.tokens, gradient_scale,
                 kernels::recorded_work_version()};
-  const model::Batch as_read = staged(batch);
   Known* known = find(key);
   if (known == nullptr && can_record_ && std::ranges::count(seen_before_, key) > 0 && has_room()) {
-    known = record(key, as_read, passes, stream);
+    known = record(key, memory_.place_of(batch), passes, stream);
   }
   if (std::ranges::count(seen_, key) == 0) {
     seen_.push_back(key);
@@ -113,7 +83,7 @@ void MicroBatchGraphs::run(int slot, const model::Batch& batch, float gradient_s
     passes(batch);
     return;
   }
-  stage(batch, stream);
+  memory_.copy(batch, stream);
   known->graph.launch(stream);
   known->last_step = step_;
   ++counts_.launches;

@@ -6,7 +6,7 @@
 #include <fourfold/device/arena.hpp>
 #include <fourfold/device/graph.hpp>
 #include <fourfold/device/stream.hpp>
-#include <fourfold/model/stage.hpp>
+#include <fourfold/model/batch.hpp>
 #include <fourfold/parallel/pipeline.hpp>
 
 #include <cstdint>
@@ -60,14 +60,8 @@ class MicroBatchGraphs {
   Known* record(const Key& key, const model::Batch& batch, const Passes& passes,
                 device::StreamRef stream);
   bool has_room();
-  /// The batch as graphs read it.
-  model::Batch staged(const model::Batch& batch) const;
-  /// Copies it there.
-  void stage(const model::Batch& batch, device::StreamRef stream) const;
 
-  TensorView token_N_;
-  TensorView target_N_;
-  TensorView position_N_;
+  model::BatchMemory memory_;  ///< from which graphs read
   std::vector<Known> known_;
   std::vector<Key> seen_;         ///< in this step
   std::vector<Key> seen_before_;  ///< in the step before

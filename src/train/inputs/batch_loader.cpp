@@ -19,13 +19,9 @@ HeldTokens held_tokens(const comm::Mesh& mesh, std::int64_t context) {
 
 MicroBatchBuffer::MicroBatchBuffer(std::int64_t sequences, std::int64_t context,
                                    const HeldTokens& held, device::Arena& arena)
-    : held_(held), tokens_(held[0].count + held[1].count) {
-  using device::MemoryUse;
-  const Shape rows{sequences * tokens_};
-  token_ = arena.take(MemoryUse::workspace, DType::i32, rows);
-  target_ = arena.take(MemoryUse::workspace, DType::i32, rows);
-  position_ = arena.take(MemoryUse::workspace, DType::i32, rows);
-  sample_ = arena.take(MemoryUse::workspace, DType::i64, rows);
+    : held_(held),
+      tokens_(held[0].count + held[1].count),
+      memory_(arena, device::MemoryUse::workspace, sequences * tokens_, {}) {
   if (arena.has_memory()) {
     make_host_images(context);
   }
@@ -37,10 +33,10 @@ void MicroBatchBuffer::make_host_images(std::int64_t context) {
   const auto image_of = [](TensorView x) {
     return device::Tensor(x.dtype(), x.shape(), device::MemoryKind::pinned);
   };
-  host_token_ = image_of(token_);
-  host_target_ = image_of(target_);
-  host_sample_ = image_of(sample_);
-  std::vector<std::int32_t> positions(position_.elements());
+  host_token_ = image_of(memory_.token_N);
+  host_target_ = image_of(memory_.target_N);
+  host_sample_ = image_of(memory_.sample_N);
+  std::vector<std::int32_t> positions(memory_.position_N.elements());
   auto position = positions.begin();
   while (position != positions.end()) {
     for (const Range& chunk : held_) {
@@ -48,7 +44,7 @@ void MicroBatchBuffer::make_host_images(std::int64_t context) {
       position += chunk.count;
     }
   }
-  device::copy(position_.data(), positions.data(), position_.bytes(), {});
+  device::copy(memory_.position_N.data(), positions.data(), memory_.position_N.bytes(), {});
 }
 
 std::int64_t MicroBatchBuffer::read_sample(const data::TokenDataset& dataset, std::int64_t sample,
@@ -69,7 +65,8 @@ std::int64_t MicroBatchBuffer::read_sample(const data::TokenDataset& dataset, st
 
 std::int64_t MicroBatchBuffer::fill(const data::TokenDataset& dataset, Range samples,
                                     std::int64_t step, device::StreamRef stream) {
-  FOURFOLD_EXPECT(samples.count * tokens_ <= token_.elements());
+  const std::int64_t rows = samples.count * tokens_;
+  FOURFOLD_EXPECT(rows <= memory_.token_N.elements());
   copies_.ref().synchronize();  // of the last call: it may be a step that is still under way
   std::int64_t valid = 0;
   for (std::int64_t i = 0; i < samples.count; ++i) {
@@ -80,21 +77,16 @@ std::int64_t MicroBatchBuffer::fill(const data::TokenDataset& dataset, Range sam
                          std::span(host_target_.as<std::int32_t>() + first, count));
     std::fill_n(host_sample_.as<std::int64_t>() + first, count, samples.begin + i);
   }
-  const Shape rows{samples.count * tokens_};
   read_.record(stream);
   read_.wait(copies_);
-  const auto send = [&](TensorView whole, const device::Tensor& host) {
-    const TensorView used = whole.rows(0, rows[0]);
-    device::copy(used.data(), host.view().data(), used.bytes(), copies_);
-    return used;
-  };
-  batch_ = {.sequences = samples.count,
-            .tokens = tokens_,
-            .token_N = send(token_, host_token_),
-            .target_N = send(target_, host_target_),
-            .position_N = position_.rows(0, rows[0]),
-            .sample_N = send(sample_, host_sample_),
-            .step = step};
+  batch_ = memory_.copy({.sequences = samples.count,
+                         .tokens = tokens_,
+                         .token_N = host_token_.view().rows(0, rows),
+                         .target_N = host_target_.view().rows(0, rows),
+                         .sample_N = host_sample_.view().rows(0, rows),
+                         .step = step},
+                        copies_);
+  batch_.position_N = memory_.position_N.rows(0, rows);
   arrived_.record(copies_);
   arrived_.wait(stream);
   return valid;

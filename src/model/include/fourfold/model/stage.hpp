@@ -12,6 +12,7 @@
 #include <fourfold/device/arena.hpp>
 #include <fourfold/device/stream.hpp>
 #include <fourfold/model/architecture.hpp>
+#include <fourfold/model/batch.hpp>
 #include <fourfold/model/parallel_hooks.hpp>
 #include <fourfold/model/parameters.hpp>
 #include <fourfold/model/recompute.hpp>
@@ -21,19 +22,6 @@
 #include <span>
 
 namespace fourfold::model {
-
-/// One micro-batch. All tensors are dense, N rows, sequence after sequence, and are copied by
-/// Stage::forward_*: they need to live only until that has run on its stream.
-struct Batch {
-  std::int64_t sequences = 0;  ///< B, at most StageOptions::sequences
-  std::int64_t tokens = 0;     ///< T, at most StageOptions::tokens
-  ConstTensorView token_N;     ///< i32; needed where unit 0 is
-  ConstTensorView target_N;    ///< i32, kernels::ignored_target for none; needed where the head is
-  /// i32, position of each row in its sequence, the same for each sequence
-  ConstTensorView position_N;
-  ConstTensorView sample_N;  ///< i64, global sample number of each row; needed when dropout > 0
-  std::int64_t step = 0;     ///< of the run: part of the dropout masks
-};
 
 struct StageOptions {
   std::int64_t sequences = 1;  ///< B, the most of one micro-batch

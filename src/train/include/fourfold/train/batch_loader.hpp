@@ -13,7 +13,7 @@
 #include <fourfold/device/arena.hpp>
 #include <fourfold/device/buffer.hpp>
 #include <fourfold/device/stream.hpp>
-#include <fourfold/model/stage.hpp>
+#include <fourfold/model/batch.hpp>
 #include <fourfold/runfile/run_config.hpp>
 
 #include <array>
@@ -64,10 +64,7 @@ class MicroBatchBuffer {
   device::Tensor host_token_;  ///< pinned, as are those that follow: a copy waits, not the host
   device::Tensor host_target_;
   device::Tensor host_sample_;
-  TensorView token_;
-  TensorView target_;
-  TensorView position_;
-  TensorView sample_;
+  model::BatchMemory memory_;
   device::Stream copies_;  ///< of the host images; what is filled anew waits for them alone
   device::Event read_;     ///< by whoever was enqueued before the copies
   device::Event arrived_;
