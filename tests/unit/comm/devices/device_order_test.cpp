@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operations on buffers that are not filled yet when they are called, and are written over as soon
 // as the stream that waited may do so: as every operation of a step.
-#include "pattern.hpp"
+#include "host/pattern.hpp"
 
 #include <fourfold/comm/communicator.hpp>
 #include <fourfold/device/buffer.hpp>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Extents longer than a chunk (4 MiB) and than the pieces that chunks are read in, whose rows end
 // where neither does.
-#include "position_coded_state.hpp"
+#include "save/position_coded_state.hpp"
 #include "scratch_folder.hpp"
 
 #include <fourfold/comm/thread_group.hpp>

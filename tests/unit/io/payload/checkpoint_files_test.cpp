@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "position_coded_state.hpp"
+#include "save/position_coded_state.hpp"
 #include "scratch_folder.hpp"
 
 #include <fourfold/base/error.hpp>
