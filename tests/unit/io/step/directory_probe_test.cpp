@@ -6,7 +6,6 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/io/directory_probe.hpp>
-#include <fourfold/io/hdf5_version.hpp>
 #include <fourfold/io/step_place.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -71,10 +70,6 @@ TEST_CASE("a probe file is seen by its word alone, and swept when its maker has 
   const ProbeFile file(folder.path(), ProbeFile::new_word());
   remove_noted();  // as a signal would
   CHECK(fs::is_empty(folder.path()));
-}
-
-TEST_CASE("the HDF5 in use has a version", "[probe]") {
-  CHECK(hdf5_version().starts_with("1."));
 }
 
 }  // namespace
