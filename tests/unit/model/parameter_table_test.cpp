@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "small_architecture.hpp"
+
 #include <fourfold/model/parameter_table.hpp>
-#include <fourfold/model/presets.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers.hpp>
@@ -31,17 +32,15 @@ std::vector<std::string> names(const std::vector<ParameterSpec>& table) {
 }
 
 Architecture small(Family family) {
-  Architecture config;
-  set_family(config, family);
-  config.layers = 1;
-  config.hidden = 20;
-  config.attention.heads = 5;
-  config.attention.kv_heads = family == Family::llama ? 1 : 5;
-  config.feed_forward.width = 30;
-  config.vocab = 17;
-  config.context = 9;
-  config.tie_embeddings = family == Family::gpt2;
-  return config.resolved();
+  return fourfold::model_test::small_model({.family = family,
+                                            .layers = 1,
+                                            .hidden = 20,
+                                            .heads = 5,
+                                            .kv_heads = family == Family::llama ? 1 : 5,
+                                            .ffn = 30,
+                                            .vocab = 17,
+                                            .context = 9,
+                                            .tied = family == Family::gpt2});
 }
 
 const ParameterSpec& find(const std::vector<ParameterSpec>& table, const std::string& name) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "shared_arena.hpp"
+#include "small_architecture.hpp"
 
 #include <fourfold/base/philox.hpp>
 #include <fourfold/device/arena.hpp>
@@ -13,7 +14,6 @@
 #include <fourfold/kernels/cross_entropy.hpp>
 #include <fourfold/model/parallel_hooks.hpp>
 #include <fourfold/model/parameters.hpp>
-#include <fourfold/model/presets.hpp>
 #include <fourfold/model/stage.hpp>
 
 #include <cstdint>
@@ -31,18 +31,10 @@ inline constexpr std::int64_t tokens = 7;
 }  // namespace usual
 
 inline model::Architecture small(model::Family family, double dropout = 0, bool tied = true) {
-  model::Architecture config;
-  set_family(config, family);
-  config.layers = 3;
-  config.hidden = 24;
-  config.attention.heads = 6;
-  config.attention.kv_heads = family == model::Family::llama ? 2 : 6;
-  config.feed_forward.width = 37;
-  config.vocab = 41;
-  config.context = 16;
-  config.dropout = dropout;
-  config.tie_embeddings = tied;
-  return config.resolved();
+  return small_model({.family = family,
+                      .kv_heads = family == model::Family::llama ? 2 : 6,
+                      .dropout = dropout,
+                      .tied = tied});
 }
 
 /// A micro-batch of random tokens that owns its numbers.

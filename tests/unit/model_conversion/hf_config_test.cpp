@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models.hpp"
 #include "scratch_folder.hpp"
+#include "small_architecture.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/model/presets.hpp>
@@ -28,6 +29,7 @@ using fourfold::model::RopeScaling;
 using fourfold::model_conversion::hf_config_json;
 using fourfold::model_conversion::HfModel;
 using fourfold::model_conversion::parse_hf_config;
+using fourfold::model_test::small_model;
 
 namespace {
 
@@ -62,29 +64,21 @@ std::string llama(const std::string& more) {
 }  // namespace
 
 TEST_CASE("the models of make_goldens.py, as transformers 5 describes them") {
-  Architecture odd_heads;
-  set_family(odd_heads, Family::gpt2);
-  odd_heads.layers = 2;
-  odd_heads.hidden = 15;
-  odd_heads.attention.heads = 3;
-  odd_heads.feed_forward.width = 60;
-  odd_heads.vocab = 31;
-  odd_heads.context = 12;
-  CHECK(golden("gpt2_odd_heads") == odd_heads.resolved());
+  CHECK(
+      golden("gpt2_odd_heads") ==
+      small_model({.layers = 2, .hidden = 15, .heads = 3, .ffn = 60, .vocab = 31, .context = 12}));
   CHECK(golden("gpt2_one_layer").norm.epsilon == 1e-3);
   CHECK(!golden("gpt2_untied").tie_embeddings);
-  Architecture grouped;
-  set_family(grouped, Family::llama);
-  grouped.layers = 2;
-  grouped.hidden = 30;
-  grouped.attention.heads = 3;
-  grouped.attention.kv_heads = 1;
-  grouped.attention.head_dim = 10;
-  grouped.feed_forward.width = 23;
-  grouped.vocab = 33;
-  grouped.context = 11;
-  grouped.tie_embeddings = false;
-  CHECK(golden("llama_grouped") == grouped.resolved());
+  CHECK(golden("llama_grouped") == small_model({.family = Family::llama,
+                                                .layers = 2,
+                                                .hidden = 30,
+                                                .heads = 3,
+                                                .kv_heads = 1,
+                                                .head_dim = 10,
+                                                .ffn = 23,
+                                                .vocab = 33,
+                                                .context = 11,
+                                                .tied = false}));
   const Architecture scaled = golden("llama_scaled");
   CHECK(scaled.positions.rope_theta == 100);
   CHECK(scaled.positions.rope_scaling == RopeScaling{.kind = RopeScaling::Kind::by_wavelength,

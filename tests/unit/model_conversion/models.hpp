@@ -2,12 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "small_architecture.hpp"
+
 #include <fourfold/base/box.hpp>
 #include <fourfold/base/philox.hpp>
 #include <fourfold/io/tensor_source.hpp>
 #include <fourfold/model/architecture.hpp>
 #include <fourfold/model/parameter_table.hpp>
-#include <fourfold/model/presets.hpp>
 
 #include <map>
 #include <string>
@@ -16,29 +17,18 @@
 namespace fourfold::harness {
 
 inline model::Architecture gpt2_model() {
-  model::Architecture config;
-  set_family(config, model::Family::gpt2);
-  config.layers = 3;
-  config.hidden = 30;
-  config.attention.heads = 5;
-  config.vocab = 131;
-  config.context = 11;
-  return config.resolved();
+  return model_test::small_model({.hidden = 30, .heads = 5, .ffn = 0, .vocab = 131, .context = 11});
 }
 
 inline model::Architecture llama_model() {
-  model::Architecture config;
-  set_family(config, model::Family::llama);
-  config.layers = 2;
-  config.hidden = 30;
-  config.attention.heads = 6;
-  config.attention.kv_heads = 2;
-  config.attention.head_dim = 4;
-  config.feed_forward.width = 37;
-  config.vocab = 131;
-  config.context = 11;
-  config.tie_embeddings = false;
-  return config.resolved();
+  return model_test::small_model({.family = model::Family::llama,
+                                  .layers = 2,
+                                  .hidden = 30,
+                                  .kv_heads = 2,
+                                  .head_dim = 4,
+                                  .vocab = 131,
+                                  .context = 11,
+                                  .tied = false});
 }
 
 /// Weights that tell apart every element of every parameter.

@@ -3,6 +3,8 @@
 /// @file
 /// Runs that begin with a checkpoint: its model, where the run file has none, and what of a model
 /// may differ from it.
+#include "small_architecture.hpp"
+
 #include <fourfold/base/error.hpp>
 #include <fourfold/model/presets.hpp>
 #include <fourfold/runfile/model_of_checkpoint.hpp>
@@ -30,16 +32,15 @@ namespace {
 const std::string data_table = "[data]\ntrain = [\"x\"]\n";
 
 Architecture small_llama() {
-  Architecture config;
-  set_family(config, Family::llama);
-  config.layers = 4;
-  config.hidden = 64;
-  config.attention.heads = 8;
-  config.attention.kv_heads = 4;
-  config.vocab = 320;
-  config.context = 64;
-  config.tie_embeddings = false;
-  return config.resolved();
+  return fourfold::model_test::small_model({.family = Family::llama,
+                                            .layers = 4,
+                                            .hidden = 64,
+                                            .heads = 8,
+                                            .kv_heads = 4,
+                                            .ffn = 0,
+                                            .vocab = 320,
+                                            .context = 64,
+                                            .tied = false});
 }
 
 /// As a checkpoint's; remembers where it was looked for.

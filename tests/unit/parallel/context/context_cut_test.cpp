@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "small_architecture.hpp"
+
 #include <fourfold/base/error.hpp>
-#include <fourfold/model/presets.hpp>
 #include <fourfold/parallel/context_cut.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -15,16 +16,12 @@ namespace fourfold::parallel {
 namespace {
 
 model::Architecture model_of(std::int64_t context, std::int64_t heads, std::int64_t kv_heads) {
-  model::Architecture config;
-  set_family(config, model::Family::llama);
-  config.layers = 1;
-  config.hidden = 8 * heads;
-  config.attention.heads = heads;
-  config.attention.kv_heads = kv_heads;
-  config.feed_forward.width = 32;
-  config.vocab = 100;
-  config.context = context;
-  return config.resolved();
+  return model_test::small_model({.family = model::Family::llama,
+                                  .layers = 1,
+                                  .hidden = 8 * heads,
+                                  .heads = heads,
+                                  .kv_heads = kv_heads,
+                                  .context = context});
 }
 
 std::string refusal(const model::Architecture& config, ContextMode mode, int cp, int tp = 1) {

@@ -3,7 +3,7 @@
 // What compressed reductions apply and keep, held against the true sums of gradients that every
 // rank can make for all others.
 #include "shared_arena.hpp"
-#include "tensor/gpt2_of_size.hpp"
+#include "small_architecture.hpp"
 #include "trace/counting_communicator.hpp"
 #include "whole_model.hpp"
 
@@ -12,7 +12,6 @@
 #include <fourfold/device/buffer.hpp>
 #include <fourfold/harness/on_ranks.hpp>
 #include <fourfold/model/parameter_table.hpp>
-#include <fourfold/model/presets.hpp>
 #include <fourfold/parallel/compression.hpp>
 #include <fourfold/parallel/error_feedback.hpp>
 #include <fourfold/parallel/gradient_compression.hpp>
@@ -37,21 +36,19 @@ namespace {
 using comm::Communicator;
 using harness::Findings;
 using harness::on_ranks;
-using test::gpt2_of_size;
-using test::whole_boxes;
+using model_test::small_model;
+using model_test::whole_boxes;
 
-model::Architecture small_model() {
-  return gpt2_of_size({.layers = 3,
-                       .hidden = 24,
-                       .heads = 3,
-                       .ffn = 41,
-                       .vocab = 67,
-                       .context = 4});  // the position embedding gains nothing by low rank 2
+model::Architecture compressed_model() {
+  return small_model({.heads = 3,
+                      .ffn = 41,
+                      .vocab = 67,
+                      .context = 4});  // the position embedding gains nothing by low rank 2
 }
 
 /// The model of scripts/quickstart.
 model::Architecture quickstart_model() {
-  return gpt2_of_size(
+  return small_model(
       {.layers = 4, .hidden = 128, .heads = 4, .ffn = 512, .vocab = 257, .context = 128});
 }
 
@@ -70,7 +67,7 @@ enum class Kind : std::uint8_t { gap, matrix, vector };
 class Bench {
  public:
   Bench(Communicator& world, const ZeroOptions& zero, const CompressionOptions& compression)
-      : config_(small_model()),
+      : config_(compressed_model()),
         stages_(schedule::whole_model(config_)),
         world_(world),
         mesh_({.dp = world.size()}, world),

@@ -3,6 +3,7 @@
 /// @file
 /// The executor: every rank of a pipeline also runs the whole model alone, and compares.
 #include "shared_arena.hpp"
+#include "small_architecture.hpp"
 #include "sweep.hpp"
 #include "whole_model.hpp"
 
@@ -10,7 +11,6 @@
 #include <fourfold/device/arena.hpp>
 #include <fourfold/device/device.hpp>
 #include <fourfold/harness/on_ranks.hpp>
-#include <fourfold/model/presets.hpp>
 #include <fourfold/parallel/action_recorder.hpp>
 #include <fourfold/parallel/collective_recorder.hpp>
 #include <fourfold/parallel/pipeline.hpp>
@@ -44,18 +44,16 @@ using schedule::TimelineSpan;
 constexpr std::int64_t tokens = 8;
 constexpr std::int64_t most_sequences = 2;
 
-model::Architecture small_model() {
-  model::Architecture config;
-  set_family(config, model::Family::llama);
-  config.layers = 16;
-  config.hidden = 16;
-  config.attention.heads = 2;
-  config.feed_forward.width = 24;
-  config.vocab = 29;
-  config.context = tokens;
-  config.dropout = 0.1;
-  config.tie_embeddings = false;  // two copies become one in the hooks
-  return config.resolved();
+model::Architecture deep_model() {
+  return model_test::small_model({.family = model::Family::llama,
+                                  .layers = 16,
+                                  .hidden = 16,
+                                  .heads = 2,
+                                  .ffn = 24,
+                                  .vocab = 29,
+                                  .context = tokens,
+                                  .dropout = 0.1,
+                                  .tied = false});  // two copies become one in the hooks
 }
 
 /// Micro-batches of one or two sequences with ignored targets.
@@ -97,14 +95,14 @@ class Run {
  public:
   Run(const StageLayout& layout, Communicator& pp)
       : layout_(layout),
-        parameters_(model::parameter_table(small_model(), layout.chunks_of(pp.rank())), DType::f32,
+        parameters_(model::parameter_table(deep_model(), layout.chunks_of(pp.rank())), DType::f32,
                     arena_) {
     model::initialise(parameters_, 11, {});
     model::StageOptions options;
     options.sequences = most_sequences;
     options.tokens = tokens;
     options.seed = 5;
-    pipeline_.emplace(small_model(), layout_, pp, parameters_, hooks_, arena_, options);
+    pipeline_.emplace(deep_model(), layout_, pp, parameters_, hooks_, arena_, options);
   }
 
   void train(const Batches& batches) {
@@ -169,11 +167,11 @@ void try_schedule(const std::string& name, int micro_batches, Communicator& worl
   const StageLayout layout{
       schedule,
       schedule::split_layers(
-          small_model(), {.stages = world.size(), .chunks = schedule.chunks, .stage_layers = {}}),
+          deep_model(), {.stages = world.size(), .chunks = schedule.chunks, .stage_layers = {}}),
       false};
   const auto alone = world.subgroup(std::vector<int>{world.rank()}, "alone");
   Run piped(layout, world);
-  Run whole(schedule::whole_model(small_model(), micro_batches), *alone);
+  Run whole(schedule::whole_model(deep_model(), micro_batches), *alone);
   const Batches batches(micro_batches);
   for (int step = 0; step < 2; ++step) {  // again with slots that have been used
     piped.train(batches);
@@ -252,7 +250,7 @@ void record_schedule(const std::string& name, Communicator& world, Findings& fin
   const StageLayout layout{
       schedule,
       schedule::split_layers(
-          small_model(), {.stages = world.size(), .chunks = schedule.chunks, .stage_layers = {}}),
+          deep_model(), {.stages = world.size(), .chunks = schedule.chunks, .stage_layers = {}}),
       false};
   Run run(layout, world);
   const Batches batches(schedule.micro_batches);

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include <fourfold/model/presets.hpp>
+#include "small_architecture.hpp"
+
 #include <fourfold/parallel/shard_layout.hpp>
 #include <fourfold/parallel/tensor_cut.hpp>
 
@@ -17,18 +18,14 @@ namespace fourfold::parallel {
 namespace {
 
 model::Architecture odd_model(model::Family family, bool tied) {
-  model::Architecture config;
-  set_family(config, family);
-  config.layers = 3;
-  config.hidden = 20;
-  config.attention.heads = 4;
-  config.attention.kv_heads = family == model::Family::gpt2 ? 4 : 2;
-  config.attention.head_dim = 6;
-  config.feed_forward.width = 33;
-  config.vocab = 67;
-  config.context = 16;
-  config.tie_embeddings = tied;
-  return config.resolved();
+  return model_test::small_model({.family = family,
+                                  .hidden = 20,
+                                  .heads = 4,
+                                  .kv_heads = family == model::Family::gpt2 ? 4 : 2,
+                                  .head_dim = 6,
+                                  .ffn = 33,
+                                  .vocab = 67,
+                                  .tied = tied});
 }
 
 struct Held {

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "shared_arena.hpp"
+#include "small_architecture.hpp"
 
 #include <fourfold/base/error.hpp>
-#include <fourfold/model/presets.hpp>
 #include <fourfold/parallel/replica_sums.hpp>
 #include <fourfold/parallel/tensor_cut.hpp>
 
@@ -18,18 +18,15 @@ namespace fourfold::parallel {
 namespace {
 
 model::Architecture grouped(std::int64_t heads, std::int64_t kv_heads) {
-  model::Architecture config;
-  set_family(config, model::Family::llama);
-  config.layers = 1;
-  config.hidden = 8 * heads;
-  config.attention.heads = heads;
-  config.attention.kv_heads = kv_heads;
-  config.feed_forward.width = 37;
-  config.vocab = 101;
-  config.context = 16;
-  config.tie_embeddings = false;
+  model::Architecture config = model_test::small_model({.family = model::Family::llama,
+                                                        .layers = 1,
+                                                        .hidden = 8 * heads,
+                                                        .heads = heads,
+                                                        .kv_heads = kv_heads,
+                                                        .vocab = 101,
+                                                        .tied = false});
   config.attention.qkv_bias = true;
-  return config.resolved();
+  return config;
 }
 
 std::string refusal(const model::Architecture& config, int tp) {

@@ -1,14 +1,13 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "shared_arena.hpp"
-#include "tensor/gpt2_of_size.hpp"
+#include "small_architecture.hpp"
 #include "whole_model.hpp"
 
 #include <fourfold/device/arena.hpp>
 #include <fourfold/device/buffer.hpp>
 #include <fourfold/harness/on_ranks.hpp>
 #include <fourfold/model/parameter_table.hpp>
-#include <fourfold/model/presets.hpp>
 #include <fourfold/parallel/collective_recorder.hpp>
 #include <fourfold/parallel/gradient_reduction.hpp>
 #include <fourfold/parallel/mesh_hooks.hpp>
@@ -33,13 +32,10 @@ namespace {
 using comm::Communicator;
 using harness::Findings;
 using harness::on_ranks;
-using test::whole_boxes;
+using model_test::whole_boxes;
 
-model::Architecture small_model(bool tied) {
-  model::Architecture config = test::gpt2_of_size(
-      {.layers = 5, .hidden = 24, .heads = 3, .ffn = 40, .vocab = 67, .context = 16});
-  config.tie_embeddings = tied;
-  return config;
+model::Architecture five_layers(bool tied) {
+  return model_test::small_model({.layers = 5, .heads = 3, .ffn = 40, .vocab = 67, .tied = tied});
 }
 
 /// Whole numbers, so that sums over ranks are exact.
@@ -259,7 +255,7 @@ TEST_CASE("gradients of all ranks and micro-batches reach the share, however it 
           "[training_hooks]") {
   on_ranks([](Communicator& world, Findings& findings) {
     for (const ZeroOptions& zero : options_for(world.size())) {
-      Bench bench(small_model(zero.bucket_bytes > 4096), world, zero);
+      Bench bench(five_layers(zero.bucket_bytes > 4096), world, zero);
       for (const int micro_batches : {3, 1, 2}) {  // again with buffers that have been used
         bench.train(world.rank(), micro_batches);
         const std::int64_t wrong = bench.wrong_gradients(world.size(), micro_batches);
@@ -275,7 +271,7 @@ TEST_CASE("ranks begin sums over groups and replicas in one order, whatever has 
     if (world.size() != 4) {
       return;
     }
-    Bench bench(small_model(false), world, {.shard_ranks = 2, .bucket_bytes = 4096});
+    Bench bench(five_layers(false), world, {.shard_ranks = 2, .bucket_bytes = 4096});
     CollectiveRecorder recorder;
     bench.record_into(recorder);
     const device::StreamClock clock({});
@@ -299,7 +295,7 @@ TEST_CASE("ranks begin sums over groups and replicas in one order, whatever has 
 TEST_CASE("weights of all shares are there when a unit needs them", "[training_hooks]") {
   on_ranks([](Communicator& world, Findings& findings) {
     for (const ZeroOptions& zero : options_for(world.size())) {
-      const model::Architecture config = small_model(true);
+      const model::Architecture config = five_layers(true);
       Bench bench(config, world, zero);
       for (const int version : {1, 2}) {
         bench.renew_weights(version);
@@ -315,7 +311,7 @@ TEST_CASE("weights of all shares are there when a unit needs them", "[training_h
 
 TEST_CASE("of what is shared out a rank has its share and the vectors", "[training_hooks]") {
   on_ranks([](Communicator& world, Findings& findings) {
-    const model::Architecture config = small_model(true);
+    const model::Architecture config = five_layers(true);
     const Bench whole(config, world, {});
     const Bench shared(config, world,
                        {.shard_ranks = world.size(),
@@ -337,7 +333,7 @@ TEST_CASE("hooks tell which communicator moves which memory", "[training_hooks]"
     }
     using Texts = std::multiset<std::string>;
     const auto check = [&](const ZeroOptions& zero, const Texts& expected) {
-      const Texts found = Bench(small_model(false), world, zero).moved();
+      const Texts found = Bench(five_layers(false), world, zero).moved();
       findings.check(found == expected,
                      fmt::format("{}: {}", text_of(zero), fmt::join(found, ", ")));
     };
