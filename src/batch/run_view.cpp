@@ -116,11 +116,8 @@ void take_progress(const RunTraces& traces, const std::vector<TrainerStart>& sta
     const telemetry::RunStatus& status = *traces.status;
     view.step = status.step;
     view.steps = status.steps;
-    view.loss = status.loss;
+    view.NewestStep::operator=(status);
     view.validation_loss = status.validation_loss;
-    view.tokens_per_s = status.tokens_per_s;
-    view.mfu = status.mfu;
-    view.step_s = status.step_s;
     const bool of_job_before = (traces.last && status.updated_unix_s < traces.last->began_unix_s) ||
                                status.updated_unix_s < traces.running_since_unix_s.value_or(0);
     if (!of_job_before) {
@@ -134,10 +131,7 @@ void take_progress(const RunTraces& traces, const std::vector<TrainerStart>& sta
   if (!traces.status || newest.last_step.unix_s > traces.status->updated_unix_s) {
     view.step = newest.last_step.step;
     view.steps = newest.steps;
-    view.loss = newest.loss;
-    view.tokens_per_s = newest.tokens_per_s;
-    view.mfu = newest.mfu;
-    view.step_s = newest.step_s;
+    view.NewestStep::operator=(newest);
   }
   if (newest.validation_loss) {
     view.validation_loss = newest.validation_loss;
@@ -230,7 +224,9 @@ RunView RunReader::look(double now_unix_s) {
   metrics_.read_new([&] { history_ = {}; },
                     [&](std::string_view line) { history_.add_line(line); });
   const std::vector<TrainerStart>& starts = history_.starts();
-  RunView view{.log_dir = log_dir_, .now_unix_s = now_unix_s};
+  RunView view;
+  view.log_dir = log_dir_;
+  view.now_unix_s = now_unix_s;
   const AttemptRecords noted = AttemptLog(files.attempts()).read();
   view.attempts = attempts_of_run(noted.attempts, starts);
   const RunAttempt* newest = newest_of_run(view.attempts);

@@ -56,6 +56,13 @@ std::optional<ExitCode> exit_code_in(const Json& json, const char* key) {
   return code && *code <= most ? std::optional(static_cast<ExitCode>(*code)) : std::nullopt;
 }
 
+NewestStep newest_step_in(const Json& json) {
+  return {.loss = number_in(json, "loss"),
+          .tokens_per_s = amount_in(json, "tokens_per_s"),
+          .mfu = amount_in(json, "mfu"),
+          .step_s = amount_in(json, "step_s")};
+}
+
 std::string text_in(const Json& json, const char* key) {
   const Json* const value = find(json, key);
   return value != nullptr && value->is_string() ? value->get<std::string>() : std::string();

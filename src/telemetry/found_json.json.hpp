@@ -7,6 +7,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/json_text.hpp>
+#include <fourfold/telemetry/metrics.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -33,6 +34,8 @@ std::optional<double> time_in(const Json& json, const char* key);
 std::optional<std::int64_t> count_in(const Json& json, const char* key);
 /// The same for 0 to 255.
 std::optional<ExitCode> exit_code_in(const Json& json, const char* key);
+/// As a line of metrics.jsonl and a status.json have it.
+NewestStep newest_step_in(const Json& json);
 /// Empty instead of nothing.
 std::string text_in(const Json& json, const char* key);
 

@@ -63,10 +63,7 @@ void note_word(double time_s, TrainerStart& start) {
 void note_step(const Json& json, double time_s, TrainerStart& start) {
   if (const auto step = count_in(json, "step")) {
     start.last_step = {*step, time_s};
-    start.loss = number_in(json, "loss");
-    start.tokens_per_s = amount_in(json, "tokens_per_s");
-    start.mfu = amount_in(json, "mfu");
-    start.step_s = amount_in(json, "step_s");
+    start.NewestStep::operator=(newest_step_in(json));
   }
 }
 

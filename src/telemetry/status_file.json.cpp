@@ -111,11 +111,8 @@ std::optional<RunStatus> read_status(const std::filesystem::path& status_file) {
   status.ended = text_in(json, "state") == "ended";
   status.step = count_in(json, "step").value_or(0);
   status.steps = count_in(json, "steps").value_or(0);
-  status.loss = number_in(json, "loss");
+  status.NewestStep::operator=(newest_step_in(json));
   status.validation_loss = number_in(json, "validation_loss");
-  status.tokens_per_s = amount_in(json, "tokens_per_s");
-  status.mfu = amount_in(json, "mfu");
-  status.step_s = amount_in(json, "step_s");
   status.remaining_s = amount_in(json, "remaining_s");
   status.deadline_unix_s = time_in(json, "deadline");
   status.checkpoint = text_in(json, "checkpoint");

@@ -12,10 +12,11 @@ namespace {
 
 RunView view_of(double now_unix_s, double remaining_s, RunState state,
                 std::optional<double> began_unix_s, double deadline_unix_s) {
-  RunView view{.now_unix_s = now_unix_s,
-               .verdict = {.state = state},
-               .deadline_unix_s = deadline_unix_s,
-               .remaining_s = remaining_s};
+  RunView view;
+  view.now_unix_s = now_unix_s;
+  view.verdict.state = state;
+  view.deadline_unix_s = deadline_unix_s;
+  view.remaining_s = remaining_s;
   if (began_unix_s) {
     view.attempts = {{.began_unix_s = *began_unix_s}};
   }

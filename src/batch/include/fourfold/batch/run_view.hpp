@@ -30,18 +30,14 @@ struct Eta {
 };
 
 /// What there is to say about a run. Nothing: not known.
-struct RunView {
+struct RunView : telemetry::NewestStep {
   std::filesystem::path log_dir = {};
   double now_unix_s = 0;
   RunVerdict verdict = {};
   std::int64_t step = 0;
-  std::int64_t steps = 0;           ///< 0: not known
-  std::optional<double> loss = {};  ///< nats per token, as the next
-  std::optional<double> validation_loss = {};
+  std::int64_t steps = 0;                      ///< 0: not known
+  std::optional<double> validation_loss = {};  ///< nats per token
   std::optional<std::int64_t> validation_step = {};
-  std::optional<double> tokens_per_s = {};
-  std::optional<double> mfu = {};  ///< a share: 0.41
-  std::optional<double> step_s = {};
   std::optional<double> deadline_unix_s = {};  ///< the end of the newest job
   /// Until the last step: from now on of a run that goes on; else of what is left behind the
   /// newest checkpoint.

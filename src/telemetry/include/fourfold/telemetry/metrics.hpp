@@ -73,6 +73,14 @@ struct StepRecord {
   std::int64_t device_total_bytes = 0;
 };
 
+/// What is shown of a run's newest step from outside; nothing: it is not known.
+struct NewestStep {
+  std::optional<double> loss = {};  ///< nats per token
+  std::optional<double> tokens_per_s = {};
+  std::optional<double> mfu = {};  ///< a share: 0.41
+  std::optional<double> step_s = {};
+};
+
 /// One evaluation on held-back data.
 struct EvalRecord {
   std::int64_t step = 0;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/telemetry/metrics.hpp>
 
 #include <array>
 #include <cstdint>
@@ -30,8 +31,8 @@ struct StartEnd {
   std::string reason = {};
 };
 
-/// One start of the trainer.
-struct TrainerStart {
+/// One start of the trainer; its newest step is last_step.
+struct TrainerStart : NewestStep {
   double began_unix_s = 0;
   std::int64_t from_step = 0;
   std::int64_t steps = 0;            ///< at which the run is finished; 0: not known
@@ -40,11 +41,7 @@ struct TrainerStart {
   StepTime last_step = {};           ///< its newest; from_step and began_unix_s before the first
   std::vector<StepTime> saved = {};  ///< checkpoints, in the order in which they were complete
   double last_word_unix_s = 0;
-  double longest_silence_s = 0;             ///< between two of its records
-  std::optional<double> loss = {};          ///< of last_step
-  std::optional<double> tokens_per_s = {};  ///< likewise
-  std::optional<double> mfu = {};           ///< likewise
-  std::optional<double> step_s = {};        ///< likewise
+  double longest_silence_s = 0;  ///< between two of its records
   std::optional<double> validation_loss = {};
   std::optional<std::int64_t> validation_step = {};
   std::optional<StartEnd> end = {};  ///< nothing: it goes on, or was killed

@@ -51,15 +51,11 @@ bool is_status_text(std::string_view text);
 
 /// What a status.json says. Its writer may have died, and the file may be of another version or
 /// damaged: whatever is absent or cannot be true (a negative step, say) is nothing, 0 or empty.
-struct RunStatus {
+struct RunStatus : NewestStep {
   bool ended = false;
   std::int64_t step = 0;
   std::int64_t steps = 0;  ///< completed steps at which the run is finished; 0: not known
-  std::optional<double> loss = {};
   std::optional<double> validation_loss = {};
-  std::optional<double> tokens_per_s = {};
-  std::optional<double> mfu = {};
-  std::optional<double> step_s = {};
   std::optional<double> remaining_s = {};  ///< at the time of `updated_unix_s`
   std::optional<double> deadline_unix_s = {};
   std::string checkpoint = {};
