@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "found_json.json.hpp"
+#include "step_fields.hpp"
 
 #include <fourfold/base/json_text.hpp>
-#include <fourfold/telemetry/metrics.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -14,18 +14,6 @@ namespace {
 
 Json event(const char* name, double unix_time_s) {
   return Json{{"event", name}, {"time", unix_time_s}};
-}
-
-template <class Record>
-void add_device_memory(const Record& record, Json& json) {
-  if (record.device_total_bytes > 0) {
-    json["device_used_bytes"] = record.device_used_bytes;
-    json["device_total_bytes"] = record.device_total_bytes;
-  }
-}
-
-std::string line(const Json& json) {
-  return json_text(json);
 }
 
 }  // namespace
@@ -55,28 +43,17 @@ void MetricsFile::start(const RunStart& run, double unix_time_s) {
   for (const auto& [name, version] : run.libraries) {
     json["libraries"].push_back({name, version});
   }
-  file_.append(line(json));
+  file_.append(json_text(json));
 }
 
 void MetricsFile::step(const StepRecord& record, double unix_time_s) {
   Json json = event("step", unix_time_s);
-  json["step"] = record.step;
-  json["loss"] = record.loss;
-  json["grad_norm"] = record.grad_norm;
-  json["lr"] = record.lr;
-  json["tokens"] = record.tokens;
-  json["step_s"] = record.step_s;
-  json["tokens_per_s"] = record.tokens_per_s;
-  json["data_s"] = record.data_s;
-  if (record.loss_scale > 0) {
-    json["loss_scale"] = record.loss_scale;
-    json["skipped_steps"] = record.skipped_steps;
+  for (const StepField& field : step_fields) {
+    if (field.is_known(record)) {
+      std::visit([&](auto member) { json[std::string(field.key)] = record.*member; }, field.number);
+    }
   }
-  if (record.mfu > 0) {
-    json["mfu"] = record.mfu;
-  }
-  add_device_memory(record, json);
-  file_.append(line(json));
+  file_.append(json_text(json));
 }
 
 void MetricsFile::evaluation(const EvalRecord& record, double unix_time_s) {
@@ -85,7 +62,7 @@ void MetricsFile::evaluation(const EvalRecord& record, double unix_time_s) {
   json["loss"] = record.loss;
   json["tokens"] = record.tokens;
   json["eval_s"] = record.eval_s;
-  file_.append(line(json));
+  file_.append(json_text(json));
 }
 
 void MetricsFile::checkpoint(const CheckpointRecord& record, double unix_time_s) {
@@ -95,7 +72,7 @@ void MetricsFile::checkpoint(const CheckpointRecord& record, double unix_time_s)
   json["bytes"] = record.bytes;
   json["save_s"] = record.save_s;
   json["committed_s"] = record.committed_s;
-  file_.append(line(json));
+  file_.append(json_text(json));
 }
 
 void MetricsFile::memory(const MemoryRecord& record, double unix_time_s) {
@@ -107,8 +84,11 @@ void MetricsFile::memory(const MemoryRecord& record, double unix_time_s) {
     json["planned_bytes"][use] = bytes;
   }
   json["taken_bytes"] = record.taken_bytes;
-  add_device_memory(record, json);
-  file_.append(line(json));
+  if (record.device_total_bytes > 0) {
+    json["device_used_bytes"] = record.device_used_bytes;
+    json["device_total_bytes"] = record.device_total_bytes;
+  }
+  file_.append(json_text(json));
 }
 
 void MetricsFile::end(const RunEnd& record, double unix_time_s) {
@@ -116,7 +96,7 @@ void MetricsFile::end(const RunEnd& record, double unix_time_s) {
   json["step"] = record.step;
   json["code"] = record.code;
   json["reason"] = record.reason;
-  file_.append(line(json));
+  file_.append(json_text(json));
 }
 
 }  // namespace fourfold::telemetry

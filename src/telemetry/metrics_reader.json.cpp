@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "step_fields.hpp"
+
 #include <fourfold/base/error.hpp>
 #include <fourfold/telemetry/metrics_reader.hpp>
 
@@ -32,10 +34,6 @@ T get_or(const Value& value, T otherwise) {
   return value.get(found) == simdjson::SUCCESS ? found : otherwise;
 }
 
-double number_of(const element& value) {
-  return get_or(value, std::numeric_limits<double>::quiet_NaN());
-}
-
 /// A line as a person may have damaged it: every look-up has an answer.
 class Line {
  public:
@@ -54,7 +52,9 @@ class Line {
   /// NaN for null, which is how numbers that are not finite are written; 0 when absent.
   double number(std::string_view key) const {
     element value;
-    return object_[key].get(value) == simdjson::SUCCESS ? number_of(value) : 0;
+    return object_[key].get(value) == simdjson::SUCCESS
+               ? get_or(value, std::numeric_limits<double>::quiet_NaN())
+               : 0;
   }
   std::int64_t integer(std::string_view key) const { return get_or(object_[key], std::int64_t{0}); }
   std::vector<std::string> texts(std::string_view key) const {
@@ -130,34 +130,15 @@ RunStart start_of(const Line& line) {
 }
 
 StepRecord step_of(const Line& line) {
-  constexpr std::pair<std::string_view, double StepRecord::*> numbers[] = {
-      {"loss", &StepRecord::loss},
-      {"grad_norm", &StepRecord::grad_norm},
-      {"lr", &StepRecord::lr},
-      {"step_s", &StepRecord::step_s},
-      {"data_s", &StepRecord::data_s},
-      {"tokens_per_s", &StepRecord::tokens_per_s},
-      {"loss_scale", &StepRecord::loss_scale},
-      {"mfu", &StepRecord::mfu}};
-  constexpr std::pair<std::string_view, std::int64_t StepRecord::*> integers[] = {
-      {"step", &StepRecord::step},
-      {"tokens", &StepRecord::tokens},
-      {"skipped_steps", &StepRecord::skipped_steps},
-      {"device_used_bytes", &StepRecord::device_used_bytes},
-      {"device_total_bytes", &StepRecord::device_total_bytes}};
   StepRecord record;
   line.for_each([&](std::string_view key, const element& value) {
-    for (const auto& [name, member] : numbers) {
-      if (key == name) {
-        record.*member = number_of(value);
-        return;
-      }
-    }
-    for (const auto& [name, member] : integers) {
-      if (key == name) {
-        record.*member = get_or(value, std::int64_t{0});
-        return;
-      }
+    const auto field = std::ranges::find(step_fields, key, &StepField::key);
+    if (field != step_fields.end()) {
+      std::visit(
+          [&]<class Number>(Number StepRecord::*member) {
+            record.*member = get_or(value, std::numeric_limits<Number>::quiet_NaN());  // or 0
+          },
+          field->number);
     }
   });
   return record;

@@ -69,22 +69,14 @@ Chart step_chart(std::span<const ReportedRun> runs, const char* title, const cha
   return chart;
 }
 
-Chart rate_chart(std::span<const ReportedRun> runs) {
-  Chart chart{"Learning rate", "step", "", true, {}, restarts(runs)};
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    chart.series.push_back({runs.size() == 1 ? "" : runs[i].name, i % colors, Style::line,
-                            runs[i].history.curve(&StepRecord::lr).values()});
-  }
-  return chart;
-}
-
-/// Of the runs that have such a number, which is positive then; nothing when none has.
-std::string optional_chart(std::span<const ReportedRun> runs, const char* title, const char* unit,
-                           double StepRecord::*number) {
+/// As they are, not smoothed. @param is_optional  of the runs that have such a number, which is
+/// positive then; nothing when none has
+std::string raw_chart(std::span<const ReportedRun> runs, const char* title, const char* unit,
+                      double StepRecord::*number, bool is_optional) {
   Chart chart{title, "step", unit, true, {}, restarts(runs)};
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const auto& last_step = runs[i].history.last_step;
-    if (last_step && *last_step.*number > 0) {
+    if (!is_optional || (last_step && *last_step.*number > 0)) {
       chart.series.push_back({runs.size() == 1 ? "" : runs[i].name, i % colors, Style::line,
                               runs[i].history.curve(number).values()});
     }
@@ -136,13 +128,13 @@ Chart step_time_chart(std::span<const ReportedRun> runs) {
 
 std::string report_charts(std::span<const ReportedRun> runs) {
   std::string html = "<section class=\"charts\">\n" + render_chart(loss_chart(runs));
-  html += render_chart(rate_chart(runs));
+  html += raw_chart(runs, "Learning rate", "", &StepRecord::lr, false);
   html += render_chart(
       step_chart(runs, "Gradient norm", "L2, before clipping", &StepRecord::grad_norm));
-  html += optional_chart(runs, "Loss scale", "", &StepRecord::loss_scale);
+  html += raw_chart(runs, "Loss scale", "", &StepRecord::loss_scale, true);
   html += render_chart(
       step_chart(runs, "Throughput", "tokens/s, all ranks", &StepRecord::tokens_per_s));
-  html += optional_chart(runs, "MFU", "share of the devices' peak", &StepRecord::mfu);
+  html += raw_chart(runs, "MFU", "share of the devices' peak", &StepRecord::mfu, true);
   html += render_chart(step_time_chart(runs));
   html += render_chart(step_chart(runs, "Waiting for data", "s per step", &StepRecord::data_s));
   return html + "</section>\n";

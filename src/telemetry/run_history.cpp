@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "step_fields.hpp"
+
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
@@ -26,10 +28,7 @@ void add_row(Row row, std::deque<Row>& rows) {
 }  // namespace
 
 RunHistory::RunHistory(std::int64_t most_steps, std::int64_t most_evaluations)
-    : validation(most_evaluations), curves_{StepCurve(most_steps), StepCurve(most_steps),
-                                            StepCurve(most_steps), StepCurve(most_steps),
-                                            StepCurve(most_steps), StepCurve(most_steps),
-                                            StepCurve(most_steps)} {}
+    : validation(most_evaluations), curves_(step_fields.size(), StepCurve(most_steps)) {}
 
 void RunHistory::start(const RunStart& run, double unix_time_s) {
   last_start = {run, unix_time_s};
@@ -47,8 +46,10 @@ void RunHistory::start(const RunStart& run, double unix_time_s) {
 
 void RunHistory::step(const StepRecord& record, double /*unix_time_s*/) {
   last_step = record;
-  for (std::size_t i = 0; i < curved.size(); ++i) {
-    curves_[i].add(record.step, record.*curved[i]);
+  for (std::size_t i = 0; i < curves_.size(); ++i) {
+    if (const auto* const number = std::get_if<double StepRecord::*>(&step_fields[i].number)) {
+      curves_[i].add(record.step, record.**number);
+    }
   }
   step_times.add(record.step_s);
   rates.add(record.tokens_per_s);
@@ -86,9 +87,9 @@ void RunHistory::end(const RunEnd& record, double unix_time_s) {
 }
 
 const StepCurve& RunHistory::curve(double StepRecord::*number) const {
-  const auto found = std::ranges::find(curved, number);
-  FOURFOLD_EXPECT(found != curved.end());
-  return curves_[std::distance(curved.begin(), found)];
+  const auto found = std::ranges::find(step_fields, StepField::Number(number), &StepField::number);
+  FOURFOLD_EXPECT(found != step_fields.end());
+  return curves_[std::distance(step_fields.begin(), found)];
 }
 
 double RunHistory::loss_at_end() const {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include <fourfold/base/amount.hpp>
+#include "step_fields.hpp"
+
 #include <fourfold/base/contract.hpp>
-#include <fourfold/telemetry/metrics.hpp>
 
 #include <array>
 #include <vector>
@@ -17,20 +17,11 @@ void TensorBoardFile::start(const RunStart& run, double unix_time_s) {
 
 void TensorBoardFile::step(const StepRecord& record, double unix_time_s) {
   FOURFOLD_EXPECT(file_.has_value());
-  std::vector<io::EventScalar> scalars{
-      {"train/loss", record.loss},     {"train/grad_norm", record.grad_norm},
-      {"train/lr", record.lr},         {"speed/tokens_per_s", record.tokens_per_s},
-      {"speed/step_s", record.step_s}, {"speed/data_s", record.data_s},
-  };
-  if (record.loss_scale > 0) {
-    scalars.push_back({"train/loss_scale", record.loss_scale});
-    scalars.push_back({"train/skipped_steps", static_cast<double>(record.skipped_steps)});
-  }
-  if (record.mfu > 0) {
-    scalars.push_back({"speed/mfu", record.mfu});
-  }
-  if (record.device_total_bytes > 0) {
-    scalars.push_back({"memory/device_used_gib", gib(record.device_used_bytes)});
+  std::vector<io::EventScalar> scalars;
+  for (const StepField& field : step_fields) {
+    if (!field.tag.empty() && field.is_known(record)) {
+      scalars.push_back({field.tag, StepField::value(field.number, record) / field.tag_unit});
+    }
   }
   file_->add(record.step, unix_time_s, scalars);
 }

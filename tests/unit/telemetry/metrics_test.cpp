@@ -3,6 +3,7 @@
 #include "file_size_limit.hpp"
 #include "replayed_records.hpp"
 #include "scratch_folder.hpp"
+#include "step_fields.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/telemetry/metrics.hpp>
@@ -15,6 +16,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <set>
 #include <sstream>
 
 using namespace fourfold::telemetry;
@@ -99,6 +101,41 @@ TEST_CASE("metrics.jsonl has one object per record with stable keys", "[metrics]
   // The order of keys is part of what "stable" means for people who cut columns out.
   CHECK(read_bytes(file).find("{\"event\":\"step\",\"time\":1001.0,\"step\":1,\"loss\":4.5") !=
         std::string::npos);
+}
+
+TEST_CASE("every number of a step has its key in metrics.jsonl, and its curve in TensorBoard",
+          "[metrics]") {
+  const ScratchFolder dir;
+  StepRecord record;
+  double next = 1;
+  for (const StepField& field : step_fields) {
+    std::visit([&]<class Number>(
+                   Number StepRecord::*member) { record.*member = static_cast<Number>(next++); },
+               field.number);
+  }
+  {
+    MetricsFile file(dir / "metrics.jsonl");
+    file.step(record, 1);
+    TensorBoardFile board(dir / "tensorboard");
+    board.start(start_at(0, 10), 1);
+    board.step(record, 1);
+  }
+  const std::string line = read_bytes(dir / "metrics.jsonl");
+  const std::string events =
+      read_bytes(std::filesystem::directory_iterator(dir / "tensorboard")->path());
+  const StepRecord again = replayed(dir / "metrics.jsonl").steps.at(0).record;
+  std::size_t place = 0;
+  std::set<std::string_view> tags;
+  for (const StepField& field : step_fields) {
+    INFO(field.key);
+    CHECK(StepField::value(field.number, again) == StepField::value(field.number, record));
+    const std::size_t found = line.find("\"" + std::string(field.key) + "\":", place + 1);
+    REQUIRE(found != std::string::npos);  // in the order of the fields
+    place = found;
+    CHECK(events.find(field.tag) != std::string::npos);
+    CHECK((field.tag.empty() || tags.insert(field.tag).second));
+  }
+  CHECK(tags.size() == 10);
 }
 
 TEST_CASE("a loss scale is in metrics.jsonl and TensorBoard where there is one", "[metrics]") {

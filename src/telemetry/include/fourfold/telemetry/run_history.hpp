@@ -6,7 +6,6 @@
 #include <fourfold/telemetry/step_curve.hpp>
 #include <fourfold/telemetry/value_distribution.hpp>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -14,6 +13,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace fourfold::telemetry {
 
@@ -52,8 +52,7 @@ class RunHistory : public MetricSink {
   void end(const RunEnd& record, double unix_time_s) override;
 
   std::int64_t steps() const noexcept { return step_times.count(); }
-  /// Of one of the numbers that charts show. @pre it is one of loss, grad_norm, lr, tokens_per_s,
-  /// data_s, loss_scale, mfu
+  /// Of a number of the steps.
   const StepCurve& curve(double StepRecord::*number) const;
   /// Mean loss of the last tenth of the steps, at most 50; NaN without any.
   double loss_at_end() const;
@@ -77,10 +76,7 @@ class RunHistory : public MetricSink {
   std::int64_t damaged_lines = 0;  ///< lines that could not be read, which a crash leaves behind
 
  private:
-  static constexpr std::array<double StepRecord::*, 7> curved{
-      &StepRecord::loss,   &StepRecord::grad_norm,  &StepRecord::lr, &StepRecord::tokens_per_s,
-      &StepRecord::data_s, &StepRecord::loss_scale, &StepRecord::mfu};
-  std::array<StepCurve, curved.size()> curves_;
+  std::vector<StepCurve> curves_;  ///< by place in step_fields; of whole numbers empty
   std::deque<double> last_losses_;
 };
 
