@@ -62,7 +62,7 @@ std::string tick_text(double value) {
 std::string horizontal_axis(const AxisScale& scale, double y, double step,
                             const std::function<std::string(double)>& text) {
   std::string svg = fmt::format(
-      "<line class=\"axis\" x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>",
+      "<line class=\"axis\" x1=\"{0:.1f}\" x2=\"{1:.1f}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>",
       scale.begin, scale.end, y);
   for (const double tick : ticks_of(scale, step)) {
     svg += fmt::format(
