@@ -45,7 +45,7 @@ FOLDER_ARROWS = {
         "weights": ["gradients", "tensor"], "pipeline": ["trace"],
     },
     "src/train": {
-        "inputs": [], "step": ["inputs"], "state": ["step"], "plan": ["state"], "saves": ["plan"], "verify": ["plan"], "run": ["saves", "verify"],
+        "optimizer": [], "inputs": ["optimizer"], "step": ["inputs"], "state": ["step"], "plan": ["state"], "saves": ["plan"], "verify": ["plan"], "run": ["saves", "verify"],
     },
     "src/data": {"unicode": [], "dataset": [], "tokenizer": ["unicode"], "prepare": ["tokenizer", "dataset"]},
 }
