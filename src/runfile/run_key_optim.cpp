@@ -30,18 +30,16 @@ std::vector<RunKey> optim_keys() {
     return [=](const RunConfig& config) { return (config.optim.schedule.kind == kind) == wanted; };
   };
   const Relevance decays{"a schedule that decays", kind_is(ScheduleKind::constant, false)};
-  const auto uses_momentum = [](bool wanted) {
-    return [=](const RunConfig& config) {
-      return (config.optim.name == OptimizerKind::sgd) == wanted;
-    };
+  const auto rule_is_one_of = [](auto... kinds) {
+    return [=](const RunConfig& config) { return ((config.optim.name == kinds) || ...); };
   };
-  const Relevance adams{"optim.name = \"adamw\" or \"adam\"", uses_momentum(false)};
+  using enum OptimizerKind;
+  const Relevance adams{"optim.name = \"adamw\" or \"adam\"", rule_is_one_of(adamw, adam)};
   const Relevance nesterov{"mesh.dp_mode = \"local\" and optim.outer = \"nesterov\"", is_nesterov};
   return {
       {.name = "name",
-       .field = named_field<OptimizerKind>(
-           {OptimizerKind::adamw, OptimizerKind::adam, OptimizerKind::sgd}, &RunConfig::optim,
-           &OptimConfig::name),
+       .field =
+           named_field<OptimizerKind>({adamw, adam, sgd}, &RunConfig::optim, &OptimConfig::name),
        .meaning = "AdamW (decoupled weight decay), Adam (decay added to the gradient) or SGD with "
                   "momentum.",
        .on_resume = impossible},
@@ -115,7 +113,7 @@ std::vector<RunKey> optim_keys() {
        .meaning = "Momentum without dampening; 0: plain SGD.",
        .minimum = 0,
        .maximum = 0.9999999,
-       .relevance = {"optim.name = \"sgd\"", uses_momentum(true)},
+       .relevance = {"optim.name = \"sgd\"", rule_is_one_of(sgd)},
        .on_resume = needs_allowance},
       {.name = "weight_decay",
        .field = member(&OptimConfig::weight_decay),

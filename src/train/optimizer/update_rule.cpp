@@ -7,57 +7,81 @@
 namespace fourfold::train {
 namespace {
 
-class Sgd final : public ElementwiseRule {
+/// Whose update is a call of one kernel.
+class KernelRule : public ElementwiseRule {
  public:
-  explicit Sgd(const runfile::OptimConfig& config) : config_(config) {}
+  explicit KernelRule(const runfile::OptimConfig& config) : config_(config) {}
 
+  void update(const Elements& elements, const UpdateStep& step,
+              const std::optional<kernels::StochasticRounding>& rounding,
+              device::StreamRef stream) const final {
+    call(false, elements, step, rounding, stream);
+  }
+  void reference_update(const Shape& /*shape*/, const Elements& whole,
+                        const UpdateStep& step) const final {
+    call(true, whole, step, std::nullopt, {});
+  }
+
+ protected:
+  /// The kernel, or its reference.
+  virtual void call(bool reference, const Elements& elements, const UpdateStep& step,
+                    const std::optional<kernels::StochasticRounding>& rounding,
+                    device::StreamRef stream) const = 0;
+  float decay_of(const Elements& elements) const {
+    return static_cast<float>(elements.decay ? config_.weight_decay : 0);
+  }
+  runfile::OptimConfig config_;
+};
+
+class Sgd final : public KernelRule {
+ public:
+  using KernelRule::KernelRule;
   std::span<const std::string_view> states() const noexcept override {
     static constexpr std::array<std::string_view, 1> names{"momentum"};
     return names;
   }
-  void update(const Elements& elements, const UpdateStep& step,
-              const std::optional<kernels::StochasticRounding>& rounding,
-              device::StreamRef stream) const override {
-    kernels::sgd({.lr = static_cast<float>(step.lr),
-                  .momentum = static_cast<float>(config_.momentum),
-                  .weight_decay = static_cast<float>(elements.decay ? config_.weight_decay : 0),
-                  .gradient_scale = step.gradient_scale,
-                  .place = elements.place,
-                  .stochastic_rounding = rounding},
-                 elements.master, elements.states[0], elements.gradient, elements.weight, stream);
-  }
 
  private:
-  runfile::OptimConfig config_;
+  void call(bool reference, const Elements& elements, const UpdateStep& step,
+            const std::optional<kernels::StochasticRounding>& rounding,
+            device::StreamRef stream) const override {
+    (reference ? kernels::reference::sgd : kernels::sgd)(
+        {.lr = static_cast<float>(step.lr),
+         .momentum = static_cast<float>(config_.momentum),
+         .weight_decay = decay_of(elements),
+         .gradient_scale = step.gradient_scale,
+         .place = elements.place,
+         .stochastic_rounding = rounding},
+        elements.master, elements.states[0], elements.gradient, elements.weight, stream);
+  }
 };
 
-class Adam final : public ElementwiseRule {
+class Adam final : public KernelRule {
  public:
-  explicit Adam(const runfile::OptimConfig& config) : config_(config) {}
-
+  using KernelRule::KernelRule;
   std::span<const std::string_view> states() const noexcept override {
     static constexpr std::array<std::string_view, 2> names{"exp_avg", "exp_avg_sq"};
     return names;
   }
-  void update(const Elements& elements, const UpdateStep& step,
-              const std::optional<kernels::StochasticRounding>& rounding,
-              device::StreamRef stream) const override {
-    kernels::adam({.lr = static_cast<float>(step.lr),
-                   .beta1 = config_.beta1,
-                   .beta2 = config_.beta2,
-                   .epsilon = static_cast<float>(config_.epsilon),
-                   .weight_decay = static_cast<float>(elements.decay ? config_.weight_decay : 0),
-                   .decoupled = config_.name == runfile::OptimizerKind::adamw,
-                   .step = step.update,
-                   .gradient_scale = step.gradient_scale,
-                   .place = elements.place,
-                   .stochastic_rounding = rounding},
-                  elements.master, elements.states[0], elements.states[1], elements.gradient,
-                  elements.weight, stream);
-  }
 
  private:
-  runfile::OptimConfig config_;
+  void call(bool reference, const Elements& elements, const UpdateStep& step,
+            const std::optional<kernels::StochasticRounding>& rounding,
+            device::StreamRef stream) const override {
+    (reference ? kernels::reference::adam : kernels::adam)(
+        {.lr = static_cast<float>(step.lr),
+         .beta1 = config_.beta1,
+         .beta2 = config_.beta2,
+         .epsilon = static_cast<float>(config_.epsilon),
+         .weight_decay = decay_of(elements),
+         .decoupled = config_.name == runfile::OptimizerKind::adamw,
+         .step = step.update,
+         .gradient_scale = step.gradient_scale,
+         .place = elements.place,
+         .stochastic_rounding = rounding},
+        elements.master, elements.states[0], elements.states[1], elements.gradient, elements.weight,
+        stream);
+  }
 };
 
 /// Of what is not trained: its weights are its masters, rounded to nearest.
@@ -71,7 +95,20 @@ class NoUpdate final : public ElementwiseRule {
       kernels::cast(elements.master, elements.weight, stream, elements.place);
     }
   }
+  void reference_update(const Shape& /*shape*/, const Elements& /*whole*/,
+                        const UpdateStep& /*step*/) const override {}
 };
+
+std::shared_ptr<const UpdateRule> rule_named(const runfile::OptimConfig& config) {
+  switch (config.name) {
+    case runfile::OptimizerKind::sgd:
+      return std::make_shared<Sgd>(config);
+    case runfile::OptimizerKind::adam:
+    case runfile::OptimizerKind::adamw:
+      break;
+  }
+  return std::make_shared<Adam>(config);
+}
 
 }  // namespace
 
@@ -91,14 +128,8 @@ Elements Elements::at(Range part) const {
 }
 
 UpdateRules rules_of(const runfile::OptimConfig& config) {
-  std::shared_ptr<const UpdateRule> rule;
-  if (config.name == runfile::OptimizerKind::sgd) {
-    rule = std::make_shared<Sgd>(config);
-  } else {
-    rule = std::make_shared<Adam>(config);
-  }
   UpdateRules rules;
-  rules.fill(rule);
+  rules.fill(rule_named(config));
   rules[static_cast<std::size_t>(model::OptimizerGroup::frozen)] = std::make_shared<NoUpdate>();
   return rules;
 }

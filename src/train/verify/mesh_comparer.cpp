@@ -70,11 +70,10 @@ double update_error(const std::vector<float>& before, const std::vector<float>& 
 MeshComparer::MeshComparer(const runfile::OptimConfig& optim,
                            const std::vector<model::ParameterSpec>& table,
                            const Tolerances& tolerances)
-    : optim_(optim), table_(table), tolerances_(tolerances) {
-  for (ParameterValues& moments : moments_) {
-    for (const model::ParameterSpec& spec : table) {
-      moments.emplace_back(spec.shape.elements());
-    }
+    : optim_(optim), table_(table), tolerances_(tolerances), rules_(rules_of(optim)) {
+  for (const model::ParameterSpec& spec : table) {
+    states_.emplace_back(rule_of(rules_, spec.group)->states().size(),
+                         std::vector<float>(spec.shape.elements()));
   }
 }
 
@@ -208,12 +207,10 @@ void MeshComparer::compare_weights(const StepStart& start, const StepTrace& b) {
   for (std::size_t tensor = 0; tensor < table_.size(); ++tensor) {
     const std::vector<float>& before = start.weights[tensor];
     const std::vector<float>& after = b.weights[tensor];
-    FOURFOLD_EXPECT(b.gradients[tensor].size() == moments_[0][tensor].size() &&
-                    before.size() == moments_[0][tensor].size());
+    FOURFOLD_EXPECT(std::ssize(b.gradients[tensor]) == table_[tensor].shape.elements() &&
+                    before.size() == b.gradients[tensor].size());
     std::vector<float> expected = before;
-    if (table_[tensor].is_trainable()) {
-      update(tensor, scale, b.gradients[tensor], expected);
-    }
+    update(tensor, scale, b.gradients[tensor], expected);
     const double error = update_error(before, after, expected);
     note(&StepErrors::weight, tolerances_.weight, error, [&] {
       const model::ParameterSpec& spec = table_[tensor];
@@ -230,27 +227,20 @@ void MeshComparer::compare_weights(const StepStart& start, const StepTrace& b) {
 
 void MeshComparer::update(std::size_t tensor, float scale, const std::vector<float>& gradient,
                           std::vector<float>& weights) {
-  const auto lr = static_cast<float>(runfile::learning_rate(optim_.schedule, result_.steps - 1));
-  const auto weight_decay = static_cast<float>(table_[tensor].decay ? optim_.weight_decay : 0.0);
-  const ConstTensorView gradients(gradient.data(), Shape{std::ssize(gradient)});
-  if (optim_.name == runfile::OptimizerKind::sgd) {
-    kernels::reference::sgd({.lr = lr,
-                             .momentum = static_cast<float>(optim_.momentum),
-                             .weight_decay = weight_decay,
-                             .gradient_scale = &scale},
-                            flat(weights), flat(moments_[0][tensor]), gradients, {}, {});
-    return;
-  }
-  kernels::reference::adam({.lr = lr,
-                            .beta1 = optim_.beta1,
-                            .beta2 = optim_.beta2,
-                            .epsilon = static_cast<float>(optim_.epsilon),
-                            .weight_decay = weight_decay,
-                            .decoupled = optim_.name == runfile::OptimizerKind::adamw,
-                            .step = updates_ + 1,
-                            .gradient_scale = &scale},
-                           flat(weights), flat(moments_[0][tensor]), flat(moments_[1][tensor]),
-                           gradients, {}, {});
+  const model::ParameterSpec& spec = table_[tensor];
+  Elements whole{.state = {0, std::ssize(weights)},
+                 .master = flat(weights),
+                 .states = {},
+                 .gradient = {gradient.data(), Shape{std::ssize(gradient)}},
+                 .weight = {},
+                 .decay = spec.decay,
+                 .place = kernels::MemorySpace::host};
+  std::ranges::transform(states_[tensor], whole.states.begin(), flat);
+  rule_of(rules_, spec.group)
+      ->reference_update(spec.shape, whole,
+                         {.update = updates_ + 1,
+                          .lr = runfile::learning_rate(optim_.schedule, result_.steps - 1),
+                          .gradient_scale = &scale});
 }
 
 }  // namespace fourfold::train

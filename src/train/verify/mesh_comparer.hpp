@@ -5,8 +5,8 @@
 #include "mesh_walk.hpp"
 
 #include <fourfold/train/mesh_verification.hpp>
+#include <fourfold/train/update_rule.hpp>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -48,7 +48,7 @@ class MeshComparer {
                         const std::vector<float>& b, const std::vector<float>& rounded,
                         double share);
   /// Makes the update again with the reference bodies of clipping and optimizer: from the mesh's
-  /// own gradients and its weights before it, with moments that are kept here. A step whose
+  /// own gradients and its weights before it, with states that are kept here. A step whose
   /// gradients are not finite is one that changes nothing.
   void compare_weights(const StepStart& start, const StepTrace& b);
   /// Makes `weights` what this step's update makes of them.
@@ -58,8 +58,9 @@ class MeshComparer {
   runfile::OptimConfig optim_;
   std::vector<model::ParameterSpec> table_;
   Tolerances tolerances_;
-  std::array<ParameterValues, 2> moments_;
-  std::int64_t updates_ = 0;  ///< that changed something
+  UpdateRules rules_;
+  std::vector<ParameterValues> states_;  ///< of each tensor, those that its rule keeps
+  std::int64_t updates_ = 0;             ///< that changed something
   MeshComparison result_;
 };
 

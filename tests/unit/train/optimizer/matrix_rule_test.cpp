@@ -110,6 +110,17 @@ class NewtonSchulz final : public train::MatrixRule {
                    stream);
     }
   }
+  void reference_update(const Shape& shape, const train::Elements& whole,
+                        const train::UpdateStep& step) const override {
+    kernels::reference::sgd({.lr = 0, .momentum = 0.5F, .gradient_scale = step.gradient_scale},
+                            whole.master, whole.states[0], whole.gradient, {}, {});
+    device::copy(whole.states[1].data(), whole.gradient.data(), whole.gradient.bytes(), {});
+    const auto* const momentum = whole.states[0].as<float>();
+    std::vector<float> direction(momentum, momentum + shape.elements());
+    newton_schulz(direction.data(), shape);
+    kernels::reference::sgd({.lr = static_cast<float>(step.lr)}, whole.master, {},
+                            {direction.data(), whole.master.shape()}, {}, {});
+  }
 };
 
 struct Case {

@@ -108,6 +108,41 @@ TEST_CASE("an update follows the formula; norms and biases do not decay", "[opti
   }
 }
 
+TEST_CASE("the first update of each rule, and what verify expects of it, follow the formula",
+          "[optimizer]") {
+  using enum runfile::OptimizerKind;
+  runfile::OptimConfig config;
+  config.name = GENERATE(adamw, adam, sgd);
+  config.weight_decay = 0.5;
+  const bool decays = GENERATE(false, true);
+  const bool reference = GENERATE(false, true);
+  const fourfold::device::Tensor master = number(2);
+  const fourfold::device::Tensor gradient = number(-0.25F);
+  const fourfold::device::Tensor scale = number(2);
+  std::vector<fourfold::device::Tensor> states;
+  const auto rule = train::rule_of(train::rules_of(config), model::OptimizerGroup::others);
+  train::Elements elements{.state = {0, 1},
+                           .master = master,
+                           .states = {},
+                           .gradient = gradient,
+                           .weight = {},
+                           .decay = decays};
+  for (std::size_t i = 0; i < rule->states().size(); ++i) {
+    elements.states[i] = states.emplace_back(number(0));
+  }
+  const train::UpdateStep step{.update = 1, .lr = 0.01, .gradient_scale = scale.as<float>()};
+  if (reference) {
+    rule->reference_update({1}, elements, step);
+  } else {
+    dynamic_cast<const train::ElementwiseRule&>(*rule).update(elements, step, std::nullopt, {});
+  }
+  const double decay = decays ? 0.5 * 2 : 0;  // which turns the gradient of -0.5 around
+  const double expected = config.name == adamw  ? 2 - 0.01 * decay + 0.01
+                          : config.name == adam ? 2 - (decays ? 0.01 : -0.01)
+                                                : 2 - 0.01 * (decay - 0.5);
+  CHECK_THAT(static_cast<double>(*master.as<float>()), WithinAbs(expected, 5e-7));
+}
+
 TEST_CASE("the betas reach the kernel in double", "[optimizer]") {
   fourfold::harness::SharedArena arena;
   const model::Parameters parameters(model::parameter_table(tiny_model()), DType::f32, arena);

@@ -32,6 +32,8 @@ struct UpdateStep {
   const float* gradient_scale = nullptr;
 };
 
+struct Elements;
+
 /// Knows its own numbers (decay, momentum) and keeps no state between updates.
 class UpdateRule {
  public:
@@ -46,6 +48,12 @@ class UpdateRule {
   /// the parameter's shape, zero before the first update; at most most_states, the same on all
   /// ranks.
   virtual std::span<const std::string_view> states() const noexcept = 0;
+
+  /// What an update is to make of a whole parameter, by plain and serial bodies: `fourfold verify`
+  /// holds every update against it. In the host's memory, with step.gradient_scale.
+  /// @param whole  without a weight; its elements are those of a tensor of this shape
+  virtual void reference_update(const Shape& shape, const Elements& whole,
+                                const UpdateStep& step) const = 0;
 };
 
 /// States of a parameter, or of a part of it, in the order of UpdateRule::states(); absent beyond.
@@ -108,7 +116,7 @@ inline const std::shared_ptr<const UpdateRule>& rule_of(const UpdateRules& rules
 }
 
 /// AdamW, Adam or SGD with momentum (kernels/optimizer.hpp has the formulas), for all groups but
-/// the frozen one, whose rule changes nothing.
+/// the frozen one, whose rule changes nothing. The one place that knows which rules there are.
 UpdateRules rules_of(const runfile::OptimConfig& config);
 
 }  // namespace fourfold::train
