@@ -30,38 +30,34 @@ void copy_block(const TensorView& target, const Shape& to, const ConstTensorView
 
 }  // namespace
 
-WholeMatrices::WholeMatrices(const model::Parameters& parameters, const ShardLayout& shards,
-                             comm::Communicator& shard_group, comm::Communicator& tp,
-                             device::Arena& arena)
-    : parameters_(&parameters),
-      shard_group_(&shard_group),
-      tp_(&tp),
-      cuts_(parameters.all().size()) {
-  const auto is_held = [&](std::size_t i) {
-    return parameters.all()[i].spec.group == model::OptimizerGroup::hidden_matrices;
-  };
+WholeMatrices::WholeMatrices(const State& state,
+                             const std::function<bool(const model::ParameterSpec&)>& is_wanted)
+    : parameters_(&state.parameters),
+      shard_group_(&state.shard_group),
+      tp_(&state.tp),
+      cuts_(parameters().all().size()) {
   std::int64_t largest = 0;
   for (std::size_t i = 0; i < cuts_.size(); ++i) {
-    if (!is_held(i)) {
+    const model::ParameterSpec& spec = parameters().all()[i].spec;
+    if (!is_wanted(spec)) {
       continue;
     }
-    const model::ParameterSpec& spec = parameters.all()[i].spec;
+    FOURFOLD_EXPECT(spec.shape.rank() == 2);
     Cut& cut = cuts_[i];
     cut.whole = spec.shape;
-    cut.box = parameters.all()[i].box;
-    cut.rows.resize(shards.ranks());
-    for (const TensorShard& shard : tensor_shards(spec, tp.size())) {
+    cut.box = parameters().all()[i].box;
+    cut.rows.resize(state.shards.ranks());
+    for (const TensorShard& shard : tensor_shards(spec, tp_->size())) {
       cut.boxes.push_back(shard.box);
       cut.tp_counts.resize(shard.holders.begin);
       cut.tp_counts.push_back(shard.box.elements());
     }
-    cut.tp_counts.resize(tp.size());
+    cut.tp_counts.resize(tp_->size());
     largest = std::max(largest, cut.whole.elements());
   }
-  for (int rank = 0; rank < shards.ranks(); ++rank) {
-    for (const ShardPiece& piece : shards.pieces(rank)) {
-      if (is_held(piece.parameter)) {
-        Cut& cut = cuts_[piece.parameter];
+  for (int rank = 0; rank < state.shards.ranks(); ++rank) {
+    for (const ShardPiece& piece : state.shards.pieces(rank)) {
+      if (Cut& cut = cuts_[piece.parameter]; !cut.rows.empty()) {
         cut.rows[rank].push_back({piece.box.offset[0] - cut.box.offset[0], piece.box.extent[0]});
       }
     }
@@ -72,7 +68,7 @@ WholeMatrices::WholeMatrices(const model::Parameters& parameters, const ShardLay
     }
   }
   for (TensorView& memory : memory_) {
-    memory = arena.take(device::MemoryUse::optimizer, DType::f32, Shape{largest});
+    memory = state.arena.take(device::MemoryUse::optimizer, DType::f32, Shape{largest});
   }
 }
 

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "matrix_update.hpp"
 
-#include <fourfold/base/contract.hpp>
+#include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/device/buffer.hpp>
 
 #include <algorithm>
@@ -19,21 +20,35 @@ const std::vector<model::Segment>& segments_of(const parallel::WholeMatrices& ma
   return matrices.parameters().layout().segments;
 }
 
+/// Whether a parameter is updated as a whole matrix.
+bool is_whole(const UpdateRules& rules, const model::ParameterSpec& spec) {
+  const bool whole = matrix_rule_of(rules, spec.group) != nullptr;
+  if (whole && spec.is_vector()) {
+    throw UserError(ExitCode::config,
+                    format_message("{} is no matrix (the optimizer's rule for its group updates "
+                                   "whole matrices); choose another rule, or freeze it "
+                                   "(model.frozen)",
+                                   spec.name));
+  }
+  return whole;
+}
+
 }  // namespace
 
-MatrixUpdate::MatrixUpdate(const MatrixRule& rule, const Optimizer& states,
-                           const ParameterShard& share, parallel::WholeMatrices& matrices,
-                           StateTier& tier, device::Arena& arena)
-    : rule_(&rule),
-      matrices_(&matrices),
+MatrixUpdate::MatrixUpdate(const UpdateRules& rules, const Optimizer& states,
+                           const ParameterShard& share,
+                           const parallel::WholeMatrices::State& matrices, StateTier& tier)
+    : rules_(rules),
+      matrices_(matrices, [&](const model::ParameterSpec& spec) { return is_whole(rules, spec); }),
       tier_(&tier),
-      pieces_(matrices.parameters().all().size()) {
-  const model::Parameter* const first = matrices.parameters().all().data();
+      pieces_(matrices.parameters.all().size()) {
+  const model::Parameter* const first = matrices.parameters.all().data();
   for (const ParameterShard::Piece& piece : share.pieces()) {
-    if (piece.parameter->spec.group != model::OptimizerGroup::hidden_matrices) {
+    const std::size_t matrix = piece.parameter - first;
+    if (rule_of(matrix) == nullptr) {
       continue;
     }
-    Piece& added = pieces_[piece.parameter - first].emplace_back(&piece);
+    Piece& added = pieces_[matrix].emplace_back(&piece);
     added.values.push_back(piece.master);
     for (const Moment& state : states.states_of(piece)) {
       added.values.push_back(state.flat);
@@ -42,21 +57,23 @@ MatrixUpdate::MatrixUpdate(const MatrixRule& rule, const Optimizer& states,
   for (std::vector<Piece>& pieces : pieces_) {
     std::ranges::sort(pieces, {}, [](const Piece& each) { return each.piece->box.offset[0]; });
   }
-  take_memory(arena);
+  take_memory(matrices.arena);
 }
 
 void MatrixUpdate::take_memory(device::Arena& arena) {
   std::int64_t copied = 0;
   std::int64_t scratch = 0;
+  std::size_t arrays = 0;
   for (std::size_t matrix = 0; matrix < pieces_.size(); ++matrix) {
-    const model::ParameterSpec& spec = matrices_->parameters().all()[matrix].spec;
-    if (spec.group == model::OptimizerGroup::hidden_matrices) {
-      const Shape part = matrices_->mine(matrix);
+    if (const MatrixRule* const rule = rule_of(matrix)) {
+      const Shape part = matrices_.mine(matrix);
+      const Shape& whole = matrices_.parameters().all()[matrix].spec.shape;
       copied = is_staged(matrix) ? std::max(copied, part.elements()) : copied;
-      scratch = std::max(scratch, rule_->scratch_elements(spec.shape, part));
+      scratch = std::max(scratch, rule->scratch_elements(whole, part));
+      arrays = std::max(arrays, 2 + rule->states().size());
     }
   }
-  for (std::size_t i = 0; copied > 0 && i < 2 + rule_->states().size(); ++i) {
+  for (std::size_t i = 0; copied > 0 && i < arrays; ++i) {
     copies_.push_back(arena.take(MemoryUse::optimizer, DType::f32, Shape{copied}));
   }
   scratch_ = arena.take(MemoryUse::optimizer, DType::f32, Shape{scratch});
@@ -67,21 +84,21 @@ bool MatrixUpdate::is_staged(std::size_t matrix) const {
 }
 
 bool MatrixUpdate::has(std::size_t segment) const {
-  return segments_of(*matrices_)[segment].group == model::OptimizerGroup::hidden_matrices;
+  return matrix_rule_of(rules_, segments_of(matrices_)[segment].group) != nullptr;
 }
 
 std::vector<std::size_t> MatrixUpdate::update(std::size_t segment, const UpdateStep& step,
                                               device::StreamRef stream) {
-  const int unit = segments_of(*matrices_)[segment].unit;
+  const int unit = segments_of(matrices_)[segment].unit;
   const auto of_unit =
-      std::ranges::count_if(segments_of(*matrices_), [unit](const model::Segment& each) {
-        return each.unit == unit && each.group == model::OptimizerGroup::hidden_matrices;
+      std::ranges::count_if(segments_of(matrices_), [&](const model::Segment& each) {
+        return each.unit == unit && matrix_rule_of(rules_, each.group) != nullptr;
       });
   pending_.push_back(segment);
   if (std::ssize(pending_) < of_unit) {
     return {};
   }
-  for (const std::size_t matrix : matrices_->matrices_of(unit)) {
+  for (const std::size_t matrix : matrices_.matrices_of(unit)) {
     update_matrix(matrix, step, stream);
   }
   updated_.record(stream);
@@ -89,14 +106,14 @@ std::vector<std::size_t> MatrixUpdate::update(std::size_t segment, const UpdateS
 }
 
 MatrixShard MatrixUpdate::shard_of(std::size_t matrix) const {
-  const Shape part = matrices_->mine(matrix);
+  const Shape part = matrices_.mine(matrix);
   MatrixShard shard{.matrix = matrix,
-                    .spec = &matrices_->parameters().all()[matrix].spec,
+                    .spec = &matrices_.parameters().all()[matrix].spec,
                     .master = TensorView(nullptr, DType::f32, part),
                     .states = {},
                     .gradient = TensorView(nullptr, DType::f32, part),
                     .scratch = scratch_};
-  const std::size_t states = rule_->states().size();
+  const std::size_t states = rule_of(matrix)->states().size();
   std::fill_n(shard.states.begin(), states, shard.master);
   if (is_staged(matrix)) {
     const auto copy = [&](std::size_t i) {
@@ -145,7 +162,7 @@ void MatrixUpdate::update_matrix(std::size_t matrix, const UpdateStep& step,
       device::copy(copy.data(), original.data(), copy.bytes(), stream);
     });
   }
-  rule_->update(shard, *matrices_, step, stream);
+  rule_of(matrix)->update(shard, matrices_, step, stream);
   if (!staged) {
     return;
   }

@@ -17,18 +17,19 @@
 
 namespace fourfold::train {
 
-/// Updates the hidden matrices of a rank by a rule that wants them whole. What the rank has of a
-/// matrix is handed to the rule as it lies, where it is one piece in device memory; else a copy of
-/// it, which goes back.
+/// Updates the parameters of a rank whose groups have rules that want them whole. What the rank has
+/// of a matrix is handed to the rule as it lies, where it is one piece in device memory; else a
+/// copy of it, which goes back.
 class MatrixUpdate {
  public:
   /// Everything is borrowed.
   /// @param states  of which states_of() is called now
-  MatrixUpdate(const MatrixRule& rule, const Optimizer& states,
-               const parallel::ParameterShard& share, parallel::WholeMatrices& matrices,
-               StateTier& tier, device::Arena& arena);
+  /// @throws UserError (config) naming a parameter of these groups that is no matrix
+  MatrixUpdate(const UpdateRules& rules, const Optimizer& states,
+               const parallel::ParameterShard& share,
+               const parallel::WholeMatrices::State& matrices, StateTier& tier);
 
-  /// Whether a segment is of hidden matrices.
+  /// Whether a segment is of such a group.
   bool has(std::size_t segment) const;
   /// The gradients of one more segment are there. With the last segment of a unit its matrices are
   /// updated, masters and states. Collective over the ranks that hold the unit.
@@ -44,6 +45,9 @@ class MatrixUpdate {
     const parallel::ParameterShard::Piece* piece;
     std::vector<TensorView> values;
   };
+  const MatrixRule* rule_of(std::size_t matrix) const {
+    return matrix_rule_of(rules_, matrices_.parameters().all()[matrix].spec.group);
+  }
   void take_memory(device::Arena& arena);
   bool is_staged(std::size_t matrix) const;
   void update_matrix(std::size_t matrix, const UpdateStep& step, device::StreamRef stream);
@@ -53,8 +57,8 @@ class MatrixUpdate {
   void for_each_copy(const MatrixShard& shard, bool gradients,
                      const std::function<void(TensorView, TensorView)>& body) const;
 
-  const MatrixRule* rule_;
-  parallel::WholeMatrices* matrices_;
+  UpdateRules rules_;
+  parallel::WholeMatrices matrices_;
   StateTier* tier_;
   std::vector<std::vector<Piece>> pieces_;  ///< by place in Parameters::all()
   std::vector<TensorView> copies_;          ///< of master, gradient and states; or none

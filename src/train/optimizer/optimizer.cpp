@@ -38,17 +38,17 @@ std::int64_t padded_elements(const ParameterShard& share, const ParameterShard::
 }  // namespace
 
 Optimizer::Optimizer(const OptimizerOptions& options, const ParameterShard& share, StateTier& tier,
-                     std::span<const std::size_t> order, parallel::WholeMatrices* matrices,
-                     device::Arena* arena)
+                     std::span<const std::size_t> order,
+                     const std::optional<parallel::WholeMatrices::State>& matrices)
     : share_(&share), seed_(options.seed), runs_(share.runs().size()) {
   make_groups(options.rules, tier);
   if (options.stochastic_rounding) {
     note_rounded();
   }
-  const auto& hidden = rule_of(options.rules, model::OptimizerGroup::hidden_matrices);
-  if (const auto* const rule = dynamic_cast<const MatrixRule*>(hidden.get())) {
-    FOURFOLD_EXPECT(matrices != nullptr && arena != nullptr);
-    matrices_ = std::make_unique<MatrixUpdate>(*rule, *this, share, *matrices, tier, *arena);
+  if (!std::ranges::all_of(groups_,
+                           [](const auto& each) { return each->elementwise != nullptr; })) {
+    FOURFOLD_EXPECT(matrices.has_value());
+    matrices_ = std::make_unique<MatrixUpdate>(options.rules, *this, share, *matrices, tier);
   }
   if (tier.is_offloaded()) {
     std::vector<States> states;

@@ -27,20 +27,6 @@ model::Parameters my_parameters(const ResolvedRun& run, const comm::Mesh& mesh,
           config.train.precision, arena, parallel::parameter_memory(run.zero, config.model)};
 }
 
-std::unique_ptr<parallel::WholeMatrices> whole_matrices(const ResolvedRun& run,
-                                                        const model::Parameters& parameters,
-                                                        const parallel::ShardLayout& shards,
-                                                        comm::Communicator& shard_group,
-                                                        comm::Communicator& tp,
-                                                        device::Arena& arena) {
-  const auto is_of_matrices = [](const std::shared_ptr<const UpdateRule>& rule) {
-    return dynamic_cast<const MatrixRule*>(rule.get()) != nullptr;
-  };
-  return std::ranges::any_of(run.rules, is_of_matrices)
-             ? std::make_unique<parallel::WholeMatrices>(parameters, shards, shard_group, tp, arena)
-             : nullptr;
-}
-
 model::StageOptions stage_options(const ResolvedRun& run) {
   const runfile::RunConfig& config = run.config;
   return {.sequences = config.train.micro_batch,
@@ -70,13 +56,13 @@ StepRunner::StepRunner(const ResolvedRun& run, comm::Mesh& mesh, device::Arena& 
              run.context, run.zero, run.compression, arena),
       pipeline_(run.config.model, run.layout, mesh.axis(comm::Axis::pp), parameters_, hooks_, arena,
                 stage_options(run), &tier_.host(), graphs_of(run, device::has_own_memory)),
-      matrices_(whole_matrices(run, parameters_, shards_, hooks_.shard_group(),
-                               mesh.axis(comm::Axis::tp), arena)),
       optimizer_({.rules = run.rules,
                   .stochastic_rounding = run.config.optim.stochastic_rounding,
                   .seed = run.config.train.seed,
                   .buffer_mb = run.config.offload.buffer_mb},
-                 share_, tier_, order_, matrices_.get(), &arena),
+                 share_, tier_, order_,
+                 parallel::WholeMatrices::State{parameters_, shards_, hooks_.shard_group(),
+                                                mesh.axis(comm::Axis::tp), arena}),
       outer_(run.config, run.trains_locally, share_, mesh.axis(comm::Axis::dp), tier_, arena),
       update_(share_, hooks_, optimizer_, order_,
               GradientNorm(run, parameters_, share_, mesh, arena),

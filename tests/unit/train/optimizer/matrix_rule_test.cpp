@@ -19,6 +19,8 @@
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <array>
 #include <cmath>
@@ -31,6 +33,8 @@
 #include <vector>
 
 using namespace fourfold;
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::MessageMatches;
 using comm::MeshShape;
 using test::Options;
 using test::TinyRun;
@@ -123,9 +127,12 @@ class NewtonSchulz final : public train::MatrixRule {
   }
 };
 
+using enum model::OptimizerGroup;
+
 struct Case {
   MeshShape mesh;
   Options more;
+  std::vector<model::OptimizerGroup> groups = {hidden_matrices};  ///< with such a rule
 };
 
 const std::vector<Case> cases{
@@ -166,14 +173,16 @@ Values values_of(const train::TrainingState& state) {
 }
 
 /// @return of a mesh of one rank, all state
-Values pass(const runfile::RunConfig& config, comm::Mesh& mesh, const Passage& passage) {
+Values pass(const runfile::RunConfig& config, const std::vector<model::OptimizerGroup>& groups,
+            comm::Mesh& mesh, const Passage& passage) {
   const device::Stream stream;
   harness::SharedArena arena;
   const data::TokenDataset dataset(
       config.data.train, train::dataset_options(config, data::TokenDataset::Order::shuffled));
   train::ResolvedRun run = train::resolve_run({.config = config}, mesh.shape(), "");
-  run.rules[static_cast<std::size_t>(model::OptimizerGroup::hidden_matrices)] =
-      std::make_shared<NewtonSchulz>();
+  for (const model::OptimizerGroup group : groups) {
+    run.rules[static_cast<std::size_t>(group)] = std::make_shared<NewtonSchulz>();
+  }
   train::StepRunner runner(run, mesh, arena);
   train::BatchLoader loader(dataset, run.batches, mesh.coordinate().dp,
                             train::held_tokens(mesh, config.model.context), arena);
@@ -223,7 +232,7 @@ Values pass(const TinyRun& tiny, const std::string& family, const Case& each,
   Values values;
   comm::run_device_ranks(static_cast<int>(each.mesh.ranks()), [&](comm::Communicator& world) {
     comm::Mesh mesh(each.mesh, world);
-    Values mine = pass(config, mesh, passage);
+    Values mine = pass(config, each.groups, mesh, passage);
     if (world.size() == 1) {
       values = std::move(mine);
     }
@@ -233,8 +242,8 @@ Values pass(const TinyRun& tiny, const std::string& family, const Case& each,
 
 /// As one rank reads it.
 Values saved(const TinyRun& tiny, const std::string& family, const fs::path& folder,
-             const Options& more = {}) {
-  return pass(tiny, family, {{}, more}, {.from = folder, .to = {}});
+             const Case& one_rank = {}) {
+  return pass(tiny, family, one_rank, {.from = folder, .to = {}});
 }
 
 /// The largest |b - a| / |a| of a tensor, in the L2 norm.
@@ -258,39 +267,72 @@ double largest_error(const Values& a, const Values& b) {
   return largest;
 }
 
+/// Two steps on each mesh of `cases`, of which it asks for no more than `one_rank`.
+/// @return of one rank the state after the first
+Values check_every_mesh(const TinyRun& tiny, const std::string& family, const Case& one_rank) {
+  const fs::path folder = tiny.checkpoints("one");
+  const Values one = pass(tiny, family, one_rank, {.from = {}, .to = folder / "one", .steps = 1});
+  // The second step, of one rank, from what one rank has saved.
+  const Values two =
+      pass(tiny, family, one_rank, {.from = folder / "one", .to = {}, .first_step = 1, .steps = 1});
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    Case each = cases[i];
+    CAPTURE(family, each.mesh.str(), each.more);
+    each.more = test::joined(each.more, one_rank.more);
+    each.groups = one_rank.groups;
+    const fs::path here = folder / std::to_string(i);
+    pass(tiny, family, each, {.from = {}, .to = here / "a", .steps = 1});
+    pass(tiny, family, each, {.from = {}, .to = here / "b", .steps = 1});
+    const Values first = saved(tiny, family, here / "a", one_rank);
+    CHECK(largest_error(one, first) <= 1e-6);
+    CHECK(first == saved(tiny, family, here / "b", one_rank));  // every bit
+    // What one rank has saved goes on here: unchanged, and to the same second step.
+    pass(tiny, family, each, {.from = folder / "one", .to = here / "moved"});
+    CHECK(saved(tiny, family, here / "moved", one_rank) == one);
+    pass(tiny, family, each,
+         {.from = folder / "one", .to = here / "second", .first_step = 1, .steps = 1});
+    CHECK(largest_error(two, saved(tiny, family, here / "second", one_rank)) <= 1e-6);
+  }
+  return one;
+}
+
 }  // namespace
 
 TEST_CASE("one Newton-Schulz step on whole matrices is that of one rank on every mesh",
           "[matrix_rule]") {
   const std::string family = GENERATE("gpt2", "llama");
-  const TinyRun tiny(family);
-  const fs::path folder = tiny.checkpoints("one");
-  const Values one = pass(tiny, family, {}, {.from = {}, .to = folder / "one", .steps = 1});
+  const Values one = check_every_mesh(TinyRun(family), family, {});
   const std::string matrix = "layers.0.attn.q_proj.weight/";
-  REQUIRE(one.contains(matrix + "ns_momentum"));
-  REQUIRE(one.contains(matrix + "ns_gradient"));
-  REQUIRE_FALSE(one.contains(matrix + "momentum"));
-  REQUIRE(one.contains("embedding.token.weight/momentum"));
-  REQUIRE_FALSE(one.contains("embedding.token.weight/ns_momentum"));
-  // The second step, of one rank, from what one rank has saved.
-  const Values two =
-      pass(tiny, family, {}, {.from = folder / "one", .to = {}, .first_step = 1, .steps = 1});
-  for (std::size_t i = 0; i < cases.size(); ++i) {
-    const Case& each = cases[i];
-    CAPTURE(family, each.mesh.str(), each.more);
-    const fs::path here = folder / std::to_string(i);
-    pass(tiny, family, each, {.from = {}, .to = here / "a", .steps = 1});
-    pass(tiny, family, each, {.from = {}, .to = here / "b", .steps = 1});
-    const Values first = saved(tiny, family, here / "a");
-    CHECK(largest_error(one, first) <= 1e-6);
-    CHECK(first == saved(tiny, family, here / "b"));  // every bit
-    // What one rank has saved goes on here: unchanged, and to the same second step.
-    pass(tiny, family, each, {.from = folder / "one", .to = here / "moved"});
-    CHECK(saved(tiny, family, here / "moved") == one);
-    pass(tiny, family, each,
-         {.from = folder / "one", .to = here / "second", .first_step = 1, .steps = 1});
-    CHECK(largest_error(two, saved(tiny, family, here / "second")) <= 1e-6);
+  CHECK(one.contains(matrix + "ns_momentum"));
+  CHECK(one.contains(matrix + "ns_gradient"));
+  CHECK_FALSE(one.contains(matrix + "momentum"));
+  CHECK(one.contains("embedding.token.weight/momentum"));
+  CHECK_FALSE(one.contains("embedding.token.weight/ns_momentum"));
+}
+
+TEST_CASE("a rule of whole matrices may be that of embeddings and head", "[matrix_rule]") {
+  const std::string family = GENERATE("gpt2", "llama");  // tied, and not
+  Case one_rank{{}, {R"(model.frozen=["*norm.weight", "*.bias"])"}, {others}};
+  if (family == "llama") {
+    one_rank = {{},
+                {R"(model.frozen=["*norm.weight"])", "model.tie_embeddings=false"},
+                {hidden_matrices, others}};
   }
+  const Values one = check_every_mesh(TinyRun(family), family, one_rank);
+  CHECK(one.contains("embedding.token.weight/ns_momentum"));
+  CHECK(one.contains("lm_head.weight/ns_momentum") == (family == "llama"));
+  CHECK(one.contains("layers.0.attn.q_proj.weight/ns_momentum") == (family == "llama"));
+  CHECK_FALSE(one.contains("final_norm.weight/ns_momentum"));
+}
+
+TEST_CASE("a rule of whole matrices is refused for what is no matrix", "[matrix_rule]") {
+  const TinyRun tiny("llama");
+  const auto start_on = [&](const MeshShape& mesh) {
+    pass(tiny, "llama", {mesh, {}, {others}}, {.from = {}, .to = {}});
+  };
+  CHECK_THROWS_MATCHES(start_on({}), UserError,
+                       MessageMatches(ContainsSubstring("layers.0.attn_norm.weight is no matrix")));
+  CHECK_THROWS_AS(start_on({.pp = 2}), UserError);
 }
 
 TEST_CASE("what is frozen keeps its bits on every mesh, and the rest trains as without it",
@@ -335,7 +377,7 @@ TEST_CASE("what is frozen keeps its bits on every mesh, and the rest trains as w
     each.more.push_back(frozen[0]);
     const fs::path here = folder / std::to_string(i);
     pass(tiny, family, each, {.from = {}, .to = here, .steps = 2});
-    const Values values = saved(tiny, family, here, frozen);
+    const Values values = saved(tiny, family, here, {{}, frozen});
     CHECK(largest_error(one, values) <= 1e-6);
     for (const auto& [name, numbers] : before) {
       CHECK((!is_frozen(name) || values.at(name) == numbers));

@@ -12,6 +12,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace fourfold::parallel {
@@ -20,15 +21,21 @@ namespace fourfold::parallel {
 /// and cuts them again: for optimizers that look at whole matrices.
 class WholeMatrices {
  public:
-  /// Takes twice the largest matrix (f32) from the arena. All else is borrowed.
-  /// @param parameters   of this rank
-  /// @param shards       how `shard_group` shares them
-  /// @param shard_group  the ranks that hold the parts of what this rank would hold without ZeRO
-  /// @param tp           the ranks that tensor parallelism cuts for
-  WholeMatrices(const model::Parameters& parameters, const ShardLayout& shards,
-                comm::Communicator& shard_group, comm::Communicator& tp, device::Arena& arena);
+  /// What the matrices of a rank lie on; borrowed.
+  struct State {
+    const model::Parameters& parameters;  ///< of this rank
+    const ShardLayout& shards;            ///< how `shard_group` shares them
+    /// the ranks that hold the parts of what this rank would hold without ZeRO
+    comm::Communicator& shard_group;
+    comm::Communicator& tp;  ///< the ranks that tensor parallelism cuts for
+    device::Arena& arena;
+  };
+  /// Takes twice the largest matrix (f32) from the arena.
+  /// @param is_wanted  of which parameters, the same on all ranks that hold them. @pre matrices
+  WholeMatrices(const State& state,
+                const std::function<bool(const model::ParameterSpec&)>& is_wanted);
 
-  /// Places in Parameters::all() of the hidden matrices of a unit, in table order: the same list on
+  /// Places in Parameters::all() of the wanted matrices of a unit, in table order: the same list on
   /// all ranks that hold the unit.
   std::vector<std::size_t> matrices_of(int unit) const;
   /// [rows, columns] of what this rank's share has of a matrix, whole rows of its tensor-parallel
@@ -68,8 +75,7 @@ class WholeMatrices {
   const model::Parameters* parameters_;
   comm::Communicator* shard_group_;
   comm::Communicator* tp_;
-  std::vector<Cut>
-      cuts_;  ///< by place in Parameters::all(); empty ones of what is no hidden matrix
+  std::vector<Cut> cuts_;  ///< by place in Parameters::all(); empty ones of what is not wanted
   std::array<TensorView, 2> memory_;
 };
 

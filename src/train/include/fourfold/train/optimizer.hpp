@@ -43,11 +43,11 @@ class Optimizer {
  public:
   /// Takes the states from `tier`; they start at zero. Everything is borrowed.
   /// @param order     the segments in the order of every step's update()
-  /// @param matrices  nullptr where no rule is a MatrixRule
-  /// @param arena     where matrix rules have their scratch; likewise
+  /// @param matrices  what rules of whole matrices work on; nothing where no rule is one
+  /// @throws UserError (config) when such a rule is for a parameter that is no matrix
   Optimizer(const OptimizerOptions& options, const parallel::ParameterShard& share, StateTier& tier,
-            std::span<const std::size_t> order, parallel::WholeMatrices* matrices = nullptr,
-            device::Arena* arena = nullptr);
+            std::span<const std::size_t> order,
+            const std::optional<parallel::WholeMatrices::State>& matrices = {});
   ~Optimizer();
 
   /// Before the gradients of a step are there: offloaded state may be brought near.

@@ -183,7 +183,6 @@ class StepRunner {
   parallel::ParameterShard share_;
   parallel::TrainingHooks hooks_;
   parallel::Pipeline pipeline_;
-  std::unique_ptr<parallel::WholeMatrices> matrices_;  ///< or nullptr: nobody looks at whole ones
   Optimizer optimizer_;
   OuterOptimizer outer_;
   WeightUpdate update_;

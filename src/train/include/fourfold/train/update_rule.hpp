@@ -115,6 +115,11 @@ inline const std::shared_ptr<const UpdateRule>& rule_of(const UpdateRules& rules
   return rules[static_cast<std::size_t>(group)];
 }
 
+/// The rule of a group that is updated by whole matrices; else nullptr.
+inline const MatrixRule* matrix_rule_of(const UpdateRules& rules, model::OptimizerGroup group) {
+  return dynamic_cast<const MatrixRule*>(rule_of(rules, group).get());
+}
+
 /// AdamW, Adam or SGD with momentum (kernels/optimizer.hpp has the formulas), for all groups but
 /// the frozen one, whose rule changes nothing. The one place that knows which rules there are.
 UpdateRules rules_of(const runfile::OptimConfig& config);
