@@ -152,13 +152,8 @@ std::span<const std::size_t> Optimizer::update(std::size_t segment, const Update
   if (matrices_ && matrices_->has(segment)) {
     updated_ = matrices_->update(segment, step, stream);
     for (const std::size_t updated : updated_) {
-      const ParameterShard::Run* const run = share_->find(updated);
-      if (run != nullptr && !offloaded_) {
-        round(elements_of(*run), step.update, stream);
-      } else if (run != nullptr) {
-        offloaded_->weights_from_masters(
-            *run, [this, update = step.update](const Elements& tile) { round(tile, update, {}); },
-            stream);
+      if (const ParameterShard::Run* const run = share_->find(updated)) {
+        make_weights(*run, stream);
       }
     }
   } else if (const ParameterShard::Run* const run = share_->find(segment)) {
@@ -195,23 +190,23 @@ void Optimizer::update_run(const ParameterShard::Run& run, const UpdateStep& ste
 template <class Body>
 void Optimizer::for_each_rounded(const Elements& elements, std::int64_t update,
                                  const Body& body) const {
-  using Rounding = std::optional<kernels::StochasticRounding>;
   std::int64_t done = elements.state.begin;
   auto piece = std::ranges::lower_bound(rounded_, done, std::less_equal{},
                                         [](const RoundedPiece& each) { return each.state.end(); });
   for (; piece != rounded_.end() && piece->state.begin < elements.state.end(); ++piece) {
     const Range part = intersection(piece->state, elements.state);
-    if (part.begin > done) {  // a gap, which is zero and stays zero
-      body(elements.at({done, part.begin - done}), Rounding());
+    if (part.begin > done) {  // padding, zero for good, or frozen: to nearest
+      body(elements.at({done, part.begin - done}));
     }
-    kernels::StochasticRounding rounding = piece->rounding;
-    rounding.key = kernels::rounding_key(seed_, update, piece->tensor);
-    rounding.begin = part.begin - piece->state.begin;
-    body(elements.at(part), Rounding(rounding));
+    Elements rounded = elements.at(part);
+    rounded.rounding = piece->rounding;
+    rounded.rounding->key = kernels::rounding_key(seed_, update, piece->tensor);
+    rounded.rounding->begin = part.begin - piece->state.begin;
+    body(rounded);
     done = part.end();
   }
   if (done < elements.state.end()) {
-    body(elements.at({done, elements.state.end() - done}), Rounding());
+    body(elements.at({done, elements.state.end() - done}));
   }
 }
 
@@ -220,9 +215,9 @@ void Optimizer::round(const Elements& elements, std::int64_t update,
   if (!elements.weight) {
     return;
   }
-  for_each_rounded(elements, update, [&](const Elements& part, const auto& rounding) {
-    if (rounding) {
-      kernels::round_stochastically(*rounding, part.master, part.weight, stream, part.place);
+  for_each_rounded(elements, update, [&](const Elements& part) {
+    if (part.rounding) {
+      kernels::round_stochastically(*part.rounding, part.master, part.weight, stream, part.place);
     } else {
       kernels::cast(part.master, part.weight, stream, part.place);
     }
@@ -232,23 +227,25 @@ void Optimizer::round(const Elements& elements, std::int64_t update,
 void Optimizer::update(const ElementwiseRule& rule, const Elements& elements,
                        const UpdateStep& step, device::StreamRef stream) const {
   if (!elements.weight) {
-    rule.update(elements, step, std::nullopt, stream);
+    rule.update(elements, step, stream);
     return;
   }
-  for_each_rounded(elements, step.update, [&](const Elements& part, const auto& rounding) {
-    rule.update(part, step, rounding, stream);
-  });
+  for_each_rounded(elements, step.update,
+                   [&](const Elements& part) { rule.update(part, step, stream); });
+}
+
+void Optimizer::make_weights(const ParameterShard::Run& run, device::StreamRef stream) {
+  if (offloaded_) {
+    offloaded_->weights_from_masters(
+        run, [this, update = updates_](const Elements& tile) { round(tile, update, {}); }, stream);
+  } else {
+    round(elements_of(run), updates_, stream);
+  }
 }
 
 void Optimizer::update_weights_from_masters(device::StreamRef stream) {
   for (const ParameterShard::Run& run : share_->runs()) {
-    if (offloaded_) {
-      offloaded_->weights_from_masters(
-          run, [this, update = updates_](const Elements& tile) { round(tile, update, {}); },
-          stream);
-    } else {
-      round(elements_of(run), updates_, stream);
-    }
+    make_weights(run, stream);
   }
 }
 

@@ -13,19 +13,17 @@ class KernelRule : public ElementwiseRule {
   explicit KernelRule(const runfile::OptimConfig& config) : config_(config) {}
 
   void update(const Elements& elements, const UpdateStep& step,
-              const std::optional<kernels::StochasticRounding>& rounding,
               device::StreamRef stream) const final {
-    call(false, elements, step, rounding, stream);
+    call(false, elements, step, stream);
   }
   void reference_update(const Shape& /*shape*/, const Elements& whole,
                         const UpdateStep& step) const final {
-    call(true, whole, step, std::nullopt, {});
+    call(true, whole, step, {});
   }
 
  protected:
   /// The kernel, or its reference.
   virtual void call(bool reference, const Elements& elements, const UpdateStep& step,
-                    const std::optional<kernels::StochasticRounding>& rounding,
                     device::StreamRef stream) const = 0;
   float decay_of(const Elements& elements) const {
     return static_cast<float>(elements.decay ? config_.weight_decay : 0);
@@ -43,7 +41,6 @@ class Sgd final : public KernelRule {
 
  private:
   void call(bool reference, const Elements& elements, const UpdateStep& step,
-            const std::optional<kernels::StochasticRounding>& rounding,
             device::StreamRef stream) const override {
     (reference ? kernels::reference::sgd : kernels::sgd)(
         {.lr = static_cast<float>(step.lr),
@@ -51,7 +48,7 @@ class Sgd final : public KernelRule {
          .weight_decay = decay_of(elements),
          .gradient_scale = step.gradient_scale,
          .place = elements.place,
-         .stochastic_rounding = rounding},
+         .stochastic_rounding = elements.rounding},
         elements.master, elements.states[0], elements.gradient, elements.weight, stream);
   }
 };
@@ -66,7 +63,6 @@ class Adam final : public KernelRule {
 
  private:
   void call(bool reference, const Elements& elements, const UpdateStep& step,
-            const std::optional<kernels::StochasticRounding>& rounding,
             device::StreamRef stream) const override {
     (reference ? kernels::reference::adam : kernels::adam)(
         {.lr = static_cast<float>(step.lr),
@@ -78,7 +74,7 @@ class Adam final : public KernelRule {
          .step = step.update,
          .gradient_scale = step.gradient_scale,
          .place = elements.place,
-         .stochastic_rounding = rounding},
+         .stochastic_rounding = elements.rounding},
         elements.master, elements.states[0], elements.states[1], elements.gradient, elements.weight,
         stream);
   }
@@ -89,7 +85,6 @@ class NoUpdate final : public ElementwiseRule {
  public:
   std::span<const std::string_view> states() const noexcept override { return {}; }
   void update(const Elements& elements, const UpdateStep& /*step*/,
-              const std::optional<kernels::StochasticRounding>& /*rounding*/,
               device::StreamRef stream) const override {
     if (elements.weight) {
       kernels::cast(elements.master, elements.weight, stream, elements.place);

@@ -134,7 +134,7 @@ TEST_CASE("the first update of each rule, and what verify expects of it, follow 
   if (reference) {
     rule->reference_update({1}, elements, step);
   } else {
-    dynamic_cast<const train::ElementwiseRule&>(*rule).update(elements, step, std::nullopt, {});
+    dynamic_cast<const train::ElementwiseRule&>(*rule).update(elements, step, {});
   }
   const double decay = decays ? 0.5 * 2 : 0;  // which turns the gradient of -0.5 around
   const double expected = config.name == adamw  ? 2 - 0.01 * decay + 0.01

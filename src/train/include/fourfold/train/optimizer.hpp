@@ -93,9 +93,10 @@ class Optimizer {
                   device::StreamRef stream);
   void update(const ElementwiseRule& rule, const Elements& elements, const UpdateStep& step,
               device::StreamRef stream) const;
-  /// weight = master.
+  /// weight = master, of a run, as the last update has it; or of elements.
+  void make_weights(const parallel::ParameterShard::Run& run, device::StreamRef stream);
   void round(const Elements& elements, std::int64_t update, device::StreamRef stream) const;
-  /// Calls body(elements, rounding) for parts that cover `elements`, each of one tensor.
+  /// Calls body(elements) for parts that cover `elements`, each of one tensor.
   template <class Body>
   void for_each_rounded(const Elements& elements, std::int64_t update, const Body& body) const;
   void note_rounded();

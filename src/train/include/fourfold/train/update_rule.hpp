@@ -68,6 +68,7 @@ struct Elements {
   TensorView weight;  ///< absent: the master is what products read
   bool decay = false;
   kernels::MemorySpace place = kernels::MemorySpace::device;
+  std::optional<kernels::StochasticRounding> rounding = {};  ///< of weights; absent: to nearest
 
   /// Those at `part` of the share's state.
   Elements at(Range part) const;
@@ -78,9 +79,7 @@ class ElementwiseRule : public UpdateRule {
  public:
   /// Makes new masters and states, and weights from the masters. Ordered on `stream`, or on the
   /// calling thread where elements.place is the host.
-  /// @param rounding  of the weights; nothing: to nearest
   virtual void update(const Elements& elements, const UpdateStep& step,
-                      const std::optional<kernels::StochasticRounding>& rounding,
                       device::StreamRef stream) const = 0;
 };
 
