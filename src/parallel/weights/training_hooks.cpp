@@ -63,7 +63,7 @@ std::unique_ptr<ErrorFeedback> errors_of(const TrainingHooks::State& state,
                                          const comm::Communicator& plane,
                                          const CompressionOptions& compression,
                                          device::Arena& arena) {
-  if (compression.kind == Compression::none || plane.size() == 1) {
+  if (!compression.keeps_errors(plane.size())) {
     return nullptr;
   }
   return std::make_unique<ErrorFeedback>(state.parameters,

@@ -167,20 +167,17 @@ runfile::EffectiveConfig config_on(const runfile::RunConfig& saved, const std::s
 }  // namespace
 
 std::vector<io::TensorId> saved_tensors(const ResolvedRun& run) {
-  const bool compresses =
-      run.compression.kind != parallel::Compression::none && run.mesh.dp * run.mesh.cp > 1;
-  const bool keeps_outer =
-      run.trains_locally && run.config.optim.outer == runfile::OuterOptimizerKind::nesterov;
+  const bool keeps_errors = run.compression.keeps_errors(run.mesh.dp * run.mesh.cp);
   std::vector<io::TensorId> tensors;
   for (const model::ParameterSpec& spec : model::parameter_table(run.config.model)) {
     tensors.push_back({spec.name, io::TensorState::master});
     for (const auto name : rule_of(run.rules, spec.group)->states()) {
       tensors.push_back({spec.name, io::TensorState(name)});
     }
-    if (keeps_outer) {
+    if (run.keeps_outer_momentum()) {
       tensors.push_back({spec.name, outer_momentum});
     }
-    if (compresses && !spec.is_vector()) {
+    if (keeps_errors && !spec.is_vector()) {
       tensors.push_back({spec.name, error_feedback});
     }
   }

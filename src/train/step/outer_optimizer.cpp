@@ -22,20 +22,17 @@ std::int64_t elements_at_once(double buffer_mb) {
 
 }  // namespace
 
-OuterOptimizer::OuterOptimizer(const runfile::RunConfig& config, bool in_use,
-                               const parallel::ParameterShard& share, comm::Communicator& dp,
-                               StateTier& tier, device::Arena& device)
-    : in_use_(in_use),
-      every_(config.mesh.average_every),
-      config_(config.optim),
+OuterOptimizer::OuterOptimizer(const ResolvedRun& run, const parallel::ParameterShard& share,
+                               comm::Communicator& dp, StateTier& tier, device::Arena& device)
+    : run_(&run),
       share_(&share),
       dp_(&dp),
       tier_(&tier),
-      most_(elements_at_once(config.offload.buffer_mb)) {
-  if (in_use_ && device::has_own_memory && tier.is_offloaded()) {
+      most_(elements_at_once(run.config.offload.buffer_mb)) {
+  if (in_use() && device::has_own_memory && tier.is_offloaded()) {
     exchange_ = device.take(device::MemoryUse::communication, DType::f32, Shape{most_});
   }
-  if (in_use_ && config_.outer == runfile::OuterOptimizerKind::nesterov) {
+  if (run.keeps_outer_momentum()) {
     const auto take = [&] {
       return tier.state().take(device::MemoryUse::optimizer, DType::f32,
                                Shape{share.state_elements()});
@@ -110,8 +107,9 @@ void OuterOptimizer::meet(device::StreamRef stream) const {
 
 void OuterOptimizer::step(TensorView outer, TensorView velocity, TensorView master,
                           device::StreamRef stream) const {
-  kernels::OuterStep step{.lr = static_cast<float>(config_.outer_lr),
-                          .momentum = static_cast<float>(config_.outer_momentum)};
+  const runfile::OptimConfig& optim = run_->config.optim;
+  kernels::OuterStep step{.lr = static_cast<float>(optim.outer_lr),
+                          .momentum = static_cast<float>(optim.outer_momentum)};
   if (!tier_->is_offloaded()) {
     kernels::outer_nesterov(step, outer, velocity, master, stream);
     return;
@@ -135,7 +133,7 @@ void OuterOptimizer::add_moved_memory(parallel::MovedMemories& moved) const {
   using device::MemoryUse;
   if (exchange_) {
     parallel::add_moved(moved, *dp_, {MemoryUse::communication});
-  } else if (in_use_) {
+  } else if (in_use()) {
     parallel::add_moved(moved, *dp_, {MemoryUse::weights, MemoryUse::optimizer});
   }
 }

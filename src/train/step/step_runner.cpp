@@ -63,7 +63,7 @@ StepRunner::StepRunner(const ResolvedRun& run, comm::Mesh& mesh, device::Arena& 
                  share_, tier_, order_,
                  parallel::WholeMatrices::State{parameters_, shards_, hooks_.shard_group(),
                                                 mesh.axis(comm::Axis::tp), arena}),
-      outer_(run.config, run.trains_locally, share_, mesh.axis(comm::Axis::dp), tier_, arena),
+      outer_(run, share_, mesh.axis(comm::Axis::dp), tier_, arena),
       update_(share_, hooks_, optimizer_, order_,
               GradientNorm(run, parameters_, share_, mesh, arena),
               run.config.optim.clip_norm > 0 || loss_scale_.in_use()),

@@ -19,6 +19,10 @@ struct CompressionOptions {
   std::int64_t rank = 0;        ///< as GradientCompression's
   std::uint64_t seed = 0;       ///< low_rank: of the factors that a start begins with
   bool steps_may_skip = false;  ///< f16: ErrorFeedback's may_skip
+  /// Whether sums over so many ranks leave something out, which is kept: ErrorFeedback.
+  bool keeps_errors(std::int64_t ranks) const noexcept {
+    return kind != Compression::none && ranks > 1;
+  }
 };
 
 /// What the other positions of the tp axis have of a matrix. Copies must stay the same bits.

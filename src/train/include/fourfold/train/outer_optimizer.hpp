@@ -9,8 +9,8 @@
 #include <fourfold/device/stream.hpp>
 #include <fourfold/parallel/parameter_shard.hpp>
 #include <fourfold/parallel/tensor_parallel.hpp>
-#include <fourfold/runfile/run_config.hpp>
 #include <fourfold/train/optimizer.hpp>
+#include <fourfold/train/resolved_run.hpp>
 #include <fourfold/train/state_tier.hpp>
 
 #include <cstdint>
@@ -36,16 +36,15 @@ namespace fourfold::train {
 class OuterOptimizer {
  public:
   /// Takes what it keeps from `tier`, where the share's masters are, and from `device` what they
-  /// are sent through. @param share, dp, tier  borrowed
-  /// @param in_use  whether replicas train by themselves: else it keeps nothing and does nothing
-  OuterOptimizer(const runfile::RunConfig& config, bool in_use,
-                 const parallel::ParameterShard& share, comm::Communicator& dp, StateTier& tier,
-                 device::Arena& device);
+  /// are sent through. Everything else is borrowed.
+  /// @param run  whose replicas train by themselves: else it keeps nothing and does nothing
+  OuterOptimizer(const ResolvedRun& run, const parallel::ParameterShard& share,
+                 comm::Communicator& dp, StateTier& tier, device::Arena& device);
 
-  bool in_use() const noexcept { return in_use_; }
+  bool in_use() const noexcept { return run_->trains_locally; }
   /// Whether replicas meet after this many completed steps.
   bool ends_round(std::int64_t completed_steps) const noexcept {
-    return in_use_ && completed_steps % every_ == 0;
+    return in_use() && completed_steps % run_->config.mesh.average_every == 0;
   }
 
   /// The masters of the share, the same on all replicas, are where a round begins.
@@ -76,9 +75,7 @@ class OuterOptimizer {
   void step(TensorView outer, TensorView velocity, TensorView master,
             device::StreamRef stream) const;
 
-  bool in_use_;
-  std::int64_t every_;
-  runfile::OptimConfig config_;
+  const ResolvedRun* run_;
   const parallel::ParameterShard* share_;
   comm::Communicator* dp_;
   StateTier* tier_;

@@ -44,6 +44,10 @@ struct ResolvedRun {
   UpdateRules rules;  ///< of the optimizer
   /// The ranks of the dp axis train by themselves for rounds of steps.
   bool trains_locally = false;
+  /// Whether the outer optimizer keeps a velocity.
+  bool keeps_outer_momentum() const noexcept {
+    return trains_locally && config.optim.outer == runfile::OuterOptimizerKind::nesterov;
+  }
 };
 
 /// Resolves a run, once; whoever needs to know something of it takes the result. A pure function.
