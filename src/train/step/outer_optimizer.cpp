@@ -87,7 +87,8 @@ void OuterOptimizer::average_over_replicas(TensorView part, device::StreamRef st
   }
 }
 
-void OuterOptimizer::meet(device::StreamRef stream) const {
+void OuterOptimizer::meet(device::StreamRef stream) {
+  are_apart_ = false;
   for (const Run& run : share_->runs()) {
     for_each_part(run.flat.count, [&](Range part) {
       const TensorView master = run.master.rows(part.begin, part.count);

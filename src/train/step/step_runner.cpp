@@ -76,24 +76,15 @@ void StepRunner::list_features() {
     features_.push_back(
         {.begin_step = [this](device::StreamRef /*stream*/) { optimizer_.begin_step(); }});
   }
-  if (run_->compression.kind != parallel::Compression::none) {
+  if (hooks_.keeps_errors()) {  // which somebody may read still
     features_.push_back(
-        {.begin_step =
-             [this](device::StreamRef stream) {
-               if (hooks_.keeps_errors()) {  // which somebody may read still
-                 wait_for_readers(stream);
-               }
-             },
+        {.begin_step = [this](device::StreamRef stream) { wait_for_readers(stream); },
          .prepare_save = [this](device::StreamRef stream) { hooks_.fold_errors(stream); }});
   }
   if (outer_.in_use()) {
     features_.push_back(local_replicas());
   }
-  features_.push_back({.end_part = [this](StepPart part, device::StreamRef stream) {
-    if (recorder_ != nullptr) {
-      recorder_->end(part, stream);
-    }
-  }});
+  features_.emplace_back();  // of record_into()
 }
 
 /// Replicas that train by themselves and meet from time to time (mesh.dp_mode = "local").
@@ -102,23 +93,23 @@ StepFeature StepRunner::local_replicas() {
     optimizer_.synchronize();
     outer_.meet(stream);
     make_weights(stream);
-    replicas_met_ = true;
   };
   const auto meet_after_round = [this, meet](std::int64_t completed_steps,
                                              device::StreamRef stream) {
-    replicas_met_ = false;
+    outer_.part();
     if (outer_.ends_round(completed_steps)) {
       meet(stream);
     }
   };
   const auto meet_for_save = [this, meet](device::StreamRef stream) {
-    if (!replicas_met_) {
+    if (outer_.are_apart()) {
       hooks_.wait_weights(stream);
       meet(stream);
     }
     outer_.average(optimizer_, stream);
   };
-  return {.changes_weights = [this](std::int64_t steps) { return outer_.ends_round(steps); },
+  return {.begin_run = [this](device::StreamRef stream) { outer_.begin(stream); },
+          .changes_weights = [this](std::int64_t steps) { return outer_.ends_round(steps); },
           .after_update = meet_after_round,
           .prepare_save = meet_for_save,
           .add_moved_memory =
@@ -180,12 +171,15 @@ void StepRunner::initialise(std::uint64_t seed, device::StreamRef stream) {
 
 void StepRunner::update_weights_from_masters(device::StreamRef stream, std::int64_t updates) {
   optimizer_.go_on_after(updates);
-  outer_.begin(stream);
+  tell(&StepFeature::begin_run, stream);
   make_weights(stream);
 }
 
 void StepRunner::record_into(StepRecorder* recorder) {
-  recorder_ = recorder;
+  features_.back() = {};
+  if (recorder != nullptr) {
+    features_.back().end_part = std::bind_front(&StepRecorder::end, recorder);
+  }
   pipeline_.record_into(recorder == nullptr ? nullptr : &recorder->actions());
   hooks_.record_into(recorder == nullptr ? nullptr : &recorder->collectives());
 }

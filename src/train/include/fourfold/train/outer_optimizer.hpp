@@ -53,7 +53,10 @@ class OuterOptimizer {
   /// The masters of the share become what all replicas go on with, the same bits on each. The
   /// weights are left to the caller.
   /// Collective over dp, ordered on `stream`.
-  void meet(device::StreamRef stream) const;
+  void meet(device::StreamRef stream);
+  /// A step has been made, after which replicas differ until they meet.
+  void part() noexcept { are_apart_ = true; }
+  bool are_apart() const noexcept { return are_apart_; }
   /// The optimizer's moments become their mean over the replicas, the same bits on each: a
   /// checkpoint has one of each. Collective over dp.
   void average(const Optimizer& inner, device::StreamRef stream) const;
@@ -83,6 +86,7 @@ class OuterOptimizer {
   TensorView exchange_;  ///< device memory for as many, where the state lies elsewhere
   TensorView outer_;     ///< a: one number per element of the share; with nesterov
   std::vector<Moment> moments_;
+  bool are_apart_ = false;
 };
 
 }  // namespace fourfold::train

@@ -49,6 +49,7 @@ struct StepOutcome {
 /// the mesh.
 struct StepFeature {
   using OnStream = std::function<void(device::StreamRef)>;
+  OnStream begin_run = {};   ///< from masters that are initial ones, or a checkpoint's
   OnStream begin_step = {};  ///< before the passes of a step
   /// A part of the step has been enqueued.
   std::function<void(StepPart, device::StreamRef)> end_part = {};
@@ -159,9 +160,10 @@ class StepRunner {
   void accumulate_gradients(const StepBatches& batches, device::StreamRef stream);
   /// Losses on a stream of their own; finishes the gradients beside them.
   void reduce_losses_and_gradients(device::StreamRef stream);
-  /// What the gradient of a sum of losses is multiplied by: loss_scale / n.
+  /// What the gradient of a sum of losses is multiplied by: loss_scale / n. n is a replica's where
+  /// replicas train by themselves; so is the norm (gradient_norm.hpp).
   float gradient_factor(const StepBatches& batches) const;
-  /// What the run has beside the plain step. Nothing else here knows its features.
+  /// What the run has beside the plain step. What else depends on it: the README of src/train.
   void list_features();
   StepFeature local_replicas();
   /// Tells every feature that has something to do then, in the order of the list.
@@ -186,10 +188,8 @@ class StepRunner {
   Optimizer optimizer_;
   OuterOptimizer outer_;
   WeightUpdate update_;
-  std::vector<StepFeature> features_;
-  StepRecorder* recorder_ = nullptr;
-  bool replicas_met_ = true;      ///< no step since then
-  TensorView loss_sum_;           ///< f64 scalar
+  std::vector<StepFeature> features_;  ///< in the order of their turns, tracing last
+  TensorView loss_sum_;                ///< f64 scalar
   device::Stream communication_;  ///< of losses, so that nothing after them waits for other stages
   device::Event produced_;
   comm::Work loss_reduction_;
