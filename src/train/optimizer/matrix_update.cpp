@@ -48,8 +48,7 @@ MatrixUpdate::MatrixUpdate(const UpdateRules& rules, const Optimizer& states,
     if (rule_of(matrix) == nullptr) {
       continue;
     }
-    Piece& added = pieces_[matrix].emplace_back(&piece);
-    added.values.push_back(piece.master);
+    Piece& added = pieces_[matrix].emplace_back(&piece, std::vector{piece.master, piece.gradient});
     for (const Moment& state : states.states_of(piece)) {
       added.values.push_back(state.flat);
     }
@@ -107,30 +106,19 @@ std::vector<std::size_t> MatrixUpdate::update(std::size_t segment, const UpdateS
 
 MatrixShard MatrixUpdate::shard_of(std::size_t matrix) const {
   const Shape part = matrices_.mine(matrix);
+  const auto value = [&](std::size_t i) {
+    return is_staged(matrix)         ? copies_[i].rows(0, part.elements()).reshape(part)
+           : pieces_[matrix].empty() ? TensorView(nullptr, DType::f32, part)
+                                     : pieces_[matrix].front().values[i];
+  };
   MatrixShard shard{.matrix = matrix,
                     .spec = &matrices_.parameters().all()[matrix].spec,
-                    .master = TensorView(nullptr, DType::f32, part),
+                    .master = value(0),
                     .states = {},
-                    .gradient = TensorView(nullptr, DType::f32, part),
+                    .gradient = value(1),
                     .scratch = scratch_};
-  const std::size_t states = rule_of(matrix)->states().size();
-  std::fill_n(shard.states.begin(), states, shard.master);
-  if (is_staged(matrix)) {
-    const auto copy = [&](std::size_t i) {
-      return copies_[i].rows(0, part.elements()).reshape(part);
-    };
-    shard.master = copy(0);
-    shard.gradient = copy(1);
-    for (std::size_t i = 0; i < states; ++i) {
-      shard.states[i] = copy(2 + i);
-    }
-  } else if (!pieces_[matrix].empty()) {
-    const Piece& only = pieces_[matrix].front();
-    shard.master = only.values[0];
-    shard.gradient = only.piece->gradient;
-    for (std::size_t i = 0; i < states; ++i) {
-      shard.states[i] = only.values[1 + i];
-    }
+  for (std::size_t i = 0; i < rule_of(matrix)->states().size(); ++i) {
+    shard.states[i] = value(2 + i);
   }
   return shard;
 }
@@ -139,17 +127,15 @@ void MatrixUpdate::for_each_copy(const MatrixShard& shard, bool gradients,
                                  const std::function<void(TensorView, TensorView)>& body) const {
   std::int64_t row = 0;
   for (const Piece& piece : pieces_[shard.matrix]) {
-    const auto part = [&](const TensorView& all) {
-      return all.rows(row, piece.piece->box.extent[0]);
-    };
-    body(part(shard.master), piece.values[0]);
-    for (std::size_t i = 0; i + 1 < piece.values.size(); ++i) {
-      body(part(shard.states[i]), piece.values[1 + i]);
-    }
+    const std::int64_t rows = piece.piece->box.extent[0];
+    body(shard.master.rows(row, rows), piece.values[0]);
     if (gradients) {
-      body(part(shard.gradient), piece.piece->gradient);
+      body(shard.gradient.rows(row, rows), piece.values[1]);
     }
-    row += piece.piece->box.extent[0];
+    for (std::size_t i = 0; i + 2 < piece.values.size(); ++i) {
+      body(shard.states[i].rows(row, rows), piece.values[2 + i]);
+    }
+    row += rows;
   }
 }
 

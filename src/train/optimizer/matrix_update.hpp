@@ -40,7 +40,7 @@ class MatrixUpdate {
   void synchronize();
 
  private:
-  /// A piece of the share, its master and states.
+  /// A piece of the share: its master, gradient and states.
   struct Piece {
     const parallel::ParameterShard::Piece* piece;
     std::vector<TensorView> values;

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
+#include <utility>
 
 namespace fourfold::train {
 
@@ -40,72 +41,52 @@ std::int64_t padded_elements(const ParameterShard& share, const ParameterShard::
 Optimizer::Optimizer(const OptimizerOptions& options, const ParameterShard& share, StateTier& tier,
                      std::span<const std::size_t> order,
                      const std::optional<parallel::WholeMatrices::State>& matrices)
-    : share_(&share), seed_(options.seed), runs_(share.runs().size()) {
-  make_groups(options.rules, tier);
+    : share_(&share), seed_(options.seed), rules_(options.rules), states_(share.runs().size()) {
+  for (const std::shared_ptr<const UpdateRule>& rule : rules_) {
+    if (&rule == &*std::ranges::find(rules_, rule)) {  // groups with one rule are one
+      take_states(rule, tier);
+    }
+  }
   if (options.stochastic_rounding) {
     note_rounded();
   }
-  if (!std::ranges::all_of(groups_,
-                           [](const auto& each) { return each->elementwise != nullptr; })) {
+  if (std::ranges::any_of(rules_, [](const auto& rule) {
+        return dynamic_cast<const MatrixRule*>(rule.get()) != nullptr;
+      })) {
     FOURFOLD_EXPECT(matrices.has_value());
-    matrices_ = std::make_unique<MatrixUpdate>(options.rules, *this, share, *matrices, tier);
+    matrices_ = std::make_unique<MatrixUpdate>(rules_, *this, share, *matrices, tier);
   }
   if (tier.is_offloaded()) {
-    std::vector<States> states;
     std::vector<std::size_t> streamed;
-    for (const RunStates& run : runs_) {
-      states.push_back(run.states);
-    }
     std::ranges::copy_if(order, std::back_inserter(streamed), [&](std::size_t segment) {
       const ParameterShard::Run* const run = share.find(segment);
-      return run != nullptr && of(*run).group->elementwise != nullptr;
+      return run != nullptr && matrix_rule_of(rules_, run->group) == nullptr;
     });
-    offloaded_ = std::make_unique<OffloadedUpdate>(tier, options.buffer_mb, share,
-                                                   std::move(states), streamed);
+    offloaded_ =
+        std::make_unique<OffloadedUpdate>(tier, options.buffer_mb, share, states_, streamed);
   }
 }
 
 Optimizer::~Optimizer() = default;
 
-void Optimizer::make_groups(const UpdateRules& rules, StateTier& tier) {
-  for (const std::shared_ptr<const UpdateRule>& rule : rules) {
-    if (std::ranges::any_of(groups_, [&](const auto& group) { return group->rule == rule; })) {
-      continue;
-    }
-    FOURFOLD_EXPECT(rule->states().size() <= UpdateRule::most_states);
-    groups_.push_back(
-        std::make_unique<Group>(rule, dynamic_cast<const ElementwiseRule*>(rule.get())));
-    for (std::size_t i = 0; i < runs_.size(); ++i) {
-      if (rule_of(rules, share_->runs()[i].group) == rule) {
-        runs_[i].group = groups_.back().get();
-      }
-    }
-    take_states(*groups_.back(), tier);
-  }
-}
-
-void Optimizer::take_states(Group& group, StateTier& tier) {
-  const auto for_each_run = [&](const auto& body) {
-    for (std::size_t i = 0; i < runs_.size(); ++i) {
-      if (runs_[i].group == &group) {
-        body(runs_[i], share_->runs()[i]);
-      }
-    }
-  };
+void Optimizer::take_states(const std::shared_ptr<const UpdateRule>& rule, StateTier& tier) {
+  const std::span<const std::string_view> names = rule->states();
+  FOURFOLD_EXPECT(names.size() <= UpdateRule::most_states);
   std::int64_t elements = 0;
-  for_each_run([&](const RunStates&, const ParameterShard::Run& run) {
-    elements += padded_elements(*share_, run);
-  });
-  const std::span<const std::string_view> names = group.rule->states();
+  std::vector<std::pair<const ParameterShard::Run*, std::int64_t>> places;
+  for (const ParameterShard::Run& run : share_->runs()) {
+    if (rule_of(rules_, run.group) == rule) {
+      places.emplace_back(&run, elements);
+      elements += padded_elements(*share_, run);
+    }
+  }
   for (std::size_t state = 0; state < names.size(); ++state) {
     const TensorView flat =
         tier.state().take(device::MemoryUse::optimizer, DType::f32, Shape{elements});
     moments_.push_back({names[state], flat});
-    std::int64_t begin = 0;
-    for_each_run([&](RunStates& states, const ParameterShard::Run& run) {
-      states.states[state] = flat.rows(begin, run.state.count);
-      begin += padded_elements(*share_, run);
-    });
+    for (const auto& [run, begin] : places) {
+      states_[run - share_->runs().data()][state] = flat.rows(begin, run->state.count);
+    }
   }
 }
 
@@ -120,8 +101,8 @@ void Optimizer::note_rounded() {
   std::ranges::sort(rounded_, {}, [](const RoundedPiece& piece) { return piece.state.begin; });
 }
 
-const Optimizer::RunStates& Optimizer::of(const ParameterShard::Run& run) const {
-  return runs_[&run - share_->runs().data()];
+const States& Optimizer::states_of(const ParameterShard::Run& run) const {
+  return states_[&run - share_->runs().data()];
 }
 
 std::vector<Moment> Optimizer::states_of(const ParameterShard::Piece& piece) const {
@@ -129,10 +110,9 @@ std::vector<Moment> Optimizer::states_of(const ParameterShard::Piece& piece) con
       std::ranges::upper_bound(share_->runs(), piece.state.begin, {},
                                [](const ParameterShard::Run& run) { return run.state.begin; });
   const ParameterShard::Run& run = *std::prev(next);
-  const RunStates& states = of(run);
   std::vector<Moment> result;
-  for (const std::string_view name : states.group->rule->states()) {
-    const TensorView& state = states.states[result.size()];
+  for (const std::string_view name : rule_of(rules_, run.group)->states()) {
+    const TensorView& state = states_of(run)[result.size()];
     result.push_back({name, state.rows(piece.state.begin - run.state.begin, piece.state.count)
                                 .reshape(piece.box.extent)});
   }
@@ -165,7 +145,7 @@ std::span<const std::size_t> Optimizer::update(std::size_t segment, const Update
 Elements Optimizer::elements_of(const ParameterShard::Run& run) const {
   return {.state = run.state,
           .master = run.master,
-          .states = of(run).states,
+          .states = states_of(run),
           .gradient = run.gradient,
           .weight = run.weight.data() != run.master.data() ? run.weight : TensorView(),
           .decay = run.decay};
@@ -173,15 +153,15 @@ Elements Optimizer::elements_of(const ParameterShard::Run& run) const {
 
 void Optimizer::update_run(const ParameterShard::Run& run, const UpdateStep& step,
                            device::StreamRef stream) {
-  const ElementwiseRule* const rule = of(run).group->elementwise;
+  const auto& rule = dynamic_cast<const ElementwiseRule&>(*rule_of(rules_, run.group));
   if (!offloaded_) {
-    update(*rule, elements_of(run), step, stream);
+    update(rule, elements_of(run), step, stream);
     return;
   }
-  const auto on_host = [this, rule, step](const Elements& tile, const float* gradient_scale) {
+  const auto on_host = [this, &rule, step](const Elements& tile, const float* gradient_scale) {
     UpdateStep host_step = step;
     host_step.gradient_scale = gradient_scale;
-    update(*rule, tile, host_step, {});
+    update(rule, tile, host_step, {});
   };
   const auto keep = [this, step](const Elements& tile) { round(tile, step.update - 1, {}); };
   offloaded_->update(run, step.gradient_scale, {on_host, keep}, stream);

@@ -37,8 +37,8 @@ struct OptimizerOptions {
   double buffer_mb = 0;              ///< offload.buffer_mb
 };
 
-/// Updates a rank's share of the parameters: a list of groups, each with a rule, the runs of the
-/// share that it updates, and their states.
+/// Updates a rank's share of the parameters, each run by the rule of its group, and keeps their
+/// states.
 class Optimizer {
  public:
   /// Takes the states from `tier`; they start at zero. Everything is borrowed.
@@ -75,19 +75,8 @@ class Optimizer {
   std::vector<Moment> states_of(const parallel::ParameterShard::Piece& piece) const;
 
  private:
-  /// Parameters that are updated by one rule.
-  struct Group {
-    std::shared_ptr<const UpdateRule> rule;
-    const ElementwiseRule* elementwise = nullptr;  ///< the rule, or nullptr
-  };
-  /// What belongs to one run of the share.
-  struct RunStates {
-    const Group* group = nullptr;
-    States states;  ///< of the run
-  };
-  void make_groups(const UpdateRules& rules, StateTier& tier);
-  void take_states(Group& group, StateTier& tier);
-  const RunStates& of(const parallel::ParameterShard::Run& run) const;
+  void take_states(const std::shared_ptr<const UpdateRule>& rule, StateTier& tier);
+  const States& states_of(const parallel::ParameterShard::Run& run) const;
   Elements elements_of(const parallel::ParameterShard::Run& run) const;
   void update_run(const parallel::ParameterShard::Run& run, const UpdateStep& step,
                   device::StreamRef stream);
@@ -111,8 +100,8 @@ class Optimizer {
   const parallel::ParameterShard* share_;
   std::uint64_t seed_;
   std::int64_t updates_ = 0;  ///< that made the weights
-  std::vector<std::unique_ptr<Group>> groups_;
-  std::vector<RunStates> runs_;  ///< as those of the share
+  UpdateRules rules_;
+  std::vector<States> states_;  ///< of each run of the share
   std::vector<Moment> moments_;
   std::vector<RoundedPiece> rounded_;           ///< by state; none when all is rounded to nearest
   std::unique_ptr<OffloadedUpdate> offloaded_;  ///< or nullptr
