@@ -47,7 +47,7 @@ void log_remarks(const EffectiveConfig& effective) {
   }
 }
 
-void resolve_run(RunConfig& config) {
+void fill_in_derived_keys(RunConfig& config) {
   LearningRateSchedule& schedule = config.optim.schedule;
   if (schedule.decay_steps == 0) {
     schedule.decay_steps = std::max<std::int64_t>(config.train.steps, 1);
@@ -63,7 +63,7 @@ void resolve_run(RunConfig& config) {
 void resolve(RunConfig& config, Origins& origins) {
   const RunConfig before = config;
   config.model = config.model.resolved();
-  resolve_run(config);
+  fill_in_derived_keys(config);
   for (const RunKey& key : run_keys()) {
     if (key.field.get(before) != key.field.get(config)) {
       origins[key.full_name()] = {Origin::Source::derived, key.automatic};

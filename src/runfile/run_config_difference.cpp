@@ -61,7 +61,7 @@ bool follows_others(const RunKey& key, const RunConfig& config) {
   key.field.set(unwritten, std::holds_alternative<std::string>(key.field.get(config))
                                ? Value(std::string())
                                : Value(std::int64_t{0}));
-  resolve_run(unwritten);
+  fill_in_derived_keys(unwritten);
   return key.field.get(unwritten) == key.field.get(config);
 }
 

@@ -285,7 +285,7 @@ RunConfig parse_saved_config(std::string_view toml, const std::string& file_name
 /// optim.cooldown_steps, checkpoint.dir. Idempotent.
 void resolve(RunConfig& config, Origins& origins);
 /// The same but for the model.
-void resolve_run(RunConfig& config);
+void fill_in_derived_keys(RunConfig& config);
 
 /// Checks between keys that do not need the number of ranks.
 /// @throws UserError (exit code config) naming key, origin and the nearest values that work
