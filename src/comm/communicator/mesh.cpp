@@ -43,17 +43,18 @@ Mesh::Mesh(MeshShape shape, Communicator& world)
 namespace {
 
 struct AxisRow {
+  Axis axis;
   std::string_view name;
   int MeshShape::*degree;
   int MeshCoordinate::*position;
 };
-/// By Axis.
-constexpr std::array<AxisRow, axis_count> rows{{
-    {"pp", &MeshShape::pp, &MeshCoordinate::pp},
-    {"dp", &MeshShape::dp, &MeshCoordinate::dp},
-    {"cp", &MeshShape::cp, &MeshCoordinate::cp},
-    {"tp", &MeshShape::tp, &MeshCoordinate::tp},
-}};
+constexpr std::array rows{
+    AxisRow{Axis::pp, "pp", &MeshShape::pp, &MeshCoordinate::pp},
+    AxisRow{Axis::dp, "dp", &MeshShape::dp, &MeshCoordinate::dp},
+    AxisRow{Axis::cp, "cp", &MeshShape::cp, &MeshCoordinate::cp},
+    AxisRow{Axis::tp, "tp", &MeshShape::tp, &MeshCoordinate::tp},
+};
+static_assert(std::ranges::equal(rows, all_axes, {}, &AxisRow::axis), "each axis has its row");
 
 constexpr const AxisRow& row(Axis axis) noexcept {
   return rows[static_cast<std::size_t>(axis)];
