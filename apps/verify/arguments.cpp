@@ -127,7 +127,7 @@ void require_the_same_steps(const train::ResolvedRun& run) {
                     "mesh.dp_mode = \"local\" is no mesh to compare (its replicas make other steps "
                     "than one rank does); leave it out: --set mesh.dp_mode=sync");
   }
-  if (options.dp_compress != parallel::GradientCompression{} && run.mesh.dp * run.mesh.cp > 1) {
+  if (options.dp_compress != parallel::GradientCompression{} && run.mesh.data_plane_ranks() > 1) {
     throw UserError(
         ExitCode::config,
         format_message("mesh.dp_compress = \"{}\" is no mesh to compare (it changes every step by "

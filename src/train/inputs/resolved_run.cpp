@@ -126,7 +126,7 @@ parallel::ContextParallelOptions context_options(const runfile::RunConfig& confi
 parallel::ZeroOptions zero_options(const runfile::RunConfig& config, const comm::MeshShape& mesh,
                                    bool local) {
   const runfile::MeshConfig& wanted = config.mesh;
-  const int plane = local ? mesh.cp : mesh.dp * mesh.cp;
+  const int plane = local ? mesh.cp : mesh.data_plane_ranks();
   const int group = wanted.zero_group == 0 ? plane : wanted.zero_group;
   if (wanted.zero > 0 && plane % group != 0) {
     refuse_group(group, plane, mesh, local);

@@ -44,7 +44,7 @@ class Holders {
     stages.resize(which == Stages::first ? 1 : stages.size());
     const io::RankSet::Axis by_stage{static_cast<int>(stages.size()),
                                      rank_at(stages.back(), 0) - rank_at(stages.front(), 0)};
-    const int plane = mesh_.dp * mesh_.cp;
+    const int plane = mesh_.data_plane_ranks();
     std::vector<io::HeldBox> boxes;
     for (const parallel::TensorShard& shard : parallel::tensor_shards(spec, mesh_.tp)) {
       const auto tp = static_cast<int>(shard.holders.begin);
@@ -167,7 +167,7 @@ runfile::EffectiveConfig config_on(const runfile::RunConfig& saved, const std::s
 }  // namespace
 
 std::vector<io::TensorId> saved_tensors(const ResolvedRun& run) {
-  const bool keeps_errors = run.compression.keeps_errors(run.mesh.dp * run.mesh.cp);
+  const bool keeps_errors = run.compression.keeps_errors(run.mesh.data_plane_ranks());
   std::vector<io::TensorId> tensors;
   for (const model::ParameterSpec& spec : model::parameter_table(run.config.model)) {
     tensors.push_back({spec.name, io::TensorState::master});
@@ -206,7 +206,7 @@ std::vector<io::TensorLayout> state_layouts(const ResolvedRun& run,
   }
   if (!with_errors.empty()) {
     const Holders shared(model, run.layout, run.mesh,
-                         {.shard_ranks = run.mesh.dp * run.mesh.cp, .tiles = run.zero.tiles});
+                         {.shard_ranks = run.mesh.data_plane_ranks(), .tiles = run.zero.tiles});
     for (const model::ParameterSpec& spec : with_errors) {
       layouts.push_back(layout_of(spec, error_feedback, shared.of(spec, Holders::Stages::first)));
     }

@@ -100,6 +100,7 @@ TEST_CASE("advised numbers of ranks share out what the copies of the model will 
 TEST_CASE("the mesh of every one of 16384 ranks can be built in one process", "[mesh]") {
   const MeshShape shape = resolve_mesh({.pp = 16, .dp = 0, .cp = 4, .tp = 8}, 16384);
   REQUIRE(shape.dp == 32);
+  REQUIRE(shape.data_plane_ranks() == 128);
   std::int64_t wrong = 0;
   for (int rank = 0; rank < 16384; ++rank) {
     const auto world = make_dry_run(rank, 16384);

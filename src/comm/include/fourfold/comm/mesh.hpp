@@ -37,6 +37,8 @@ struct MeshShape {
   int operator[](Axis axis) const noexcept;
   /// Product of the degrees.
   std::int64_t ranks() const noexcept;
+  /// Those of Mesh::data_plane(), which hold the same parameters.
+  int data_plane_ranks() const noexcept { return dp * cp; }
   std::string str() const;  ///< "pp1 dp4 cp1 tp2"
   friend bool operator==(const MeshShape&, const MeshShape&) = default;
 };
