@@ -82,33 +82,28 @@ std::vector<Directory> directories_of(const runfile::RunConfig& config, const Ru
   return directories;
 }
 
-/// The mesh of the run on these ranks. A batch job begins it with what fits what it has (`fourfold
-/// job begin`): with mesh.dp = "auto" some ranks may be left over. That stands in `effective` then.
-comm::MeshShape mesh_for(runfile::EffectiveConfig& effective, int ranks) {
+/// The run on these ranks. A batch job begins it with what fits what it has (`fourfold job begin`):
+/// with mesh.dp = "auto" some ranks may be left over.
+train::ResolvedRun run_on(runfile::EffectiveConfig effective, int ranks) {
   auto has = train::job_allocation();
   if (!has) {
-    const comm::MeshShape mesh = train::mesh_of(effective, ranks);
-    runfile::validate_batch(effective.config, mesh.dp, effective.origins);
-    return mesh;
+    return train::resolve_run(effective, ranks);
   }
   has->tasks = ranks;
   const train::ElasticMesh chosen = train::choose_mesh(effective, *has);
-  effective.config.mesh.shape = chosen.mesh;
   effective.config.train.micro_batch = chosen.micro_batch;
-  return chosen.mesh;
+  return train::resolve_run(effective, chosen.mesh);
 }
 
 /// Whatever does not fit these ranks is thrown, as training would.
-void plan(runfile::EffectiveConfig effective, int rank, int ranks, RunNeeds& needs) {
-  const comm::MeshShape mesh = mesh_for(effective, ranks);
-  needs.mesh = mesh;
-  const train::ResolvedRun run =
-      train::resolve_run(effective, mesh, train::schedule_file_text(effective));
+void plan(const runfile::EffectiveConfig& effective, int rank, int ranks, RunNeeds& needs) {
+  const train::ResolvedRun run = run_on(effective, ranks);
+  needs.mesh = run.mesh;
   const runfile::RunConfig& config = run.config;
-  const bool takes_part = rank < mesh.ranks();
+  const bool takes_part = rank < run.mesh.ranks();
   const train::RankPlan plan = train::plan_rank(run, takes_part ? rank : 0);
   const auto layouts = train::state_layouts(run, train::saved_tensors(run));
-  const auto bytes = io::plan_save(layouts, static_cast<int>(mesh.ranks())).bytes_of_rank;
+  const auto bytes = io::plan_save(layouts, static_cast<int>(run.mesh.ranks())).bytes_of_rank;
   needs.save_bytes = std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0});
   needs.most_saved_by_rank_bytes = std::ranges::max(bytes);
   if (!takes_part) {

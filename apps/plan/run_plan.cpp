@@ -21,14 +21,15 @@
 namespace fourfold::plan_program {
 namespace {
 
-comm::MeshShape mesh_of(const runfile::EffectiveConfig& effective, std::int64_t ranks) {
+/// @param ranks  0: as many as the degrees make
+train::ResolvedRun resolved(const runfile::EffectiveConfig& effective, std::int64_t ranks) {
   const comm::MeshShape& wanted = effective.config.mesh.shape;
   if (ranks == 0 && wanted.dp == 0) {
     throw UserError(ExitCode::usage,
                     "how many ranks there will be is not known (mesh.dp is \"auto\": what the "
                     "other axes leave); give --ranks (--rank shows one of them), or set mesh.dp");
   }
-  return train::mesh_of(effective, ranks == 0 ? wanted.ranks() : ranks);
+  return train::resolve_run(effective, ranks == 0 ? wanted.ranks() : ranks);
 }
 
 /// What does not fit the device is told with its place in the run file.
@@ -236,10 +237,8 @@ PlannedRun plan_run(const Arguments& arguments) {
   const runfile::EffectiveConfig effective =
       train::load_run(arguments.run_file, arguments.overrides, program::run_file_in_checkpoint);
   runfile::log_remarks(effective);
-  const comm::MeshShape mesh = mesh_of(effective, arguments.ranks);
-  runfile::validate_batch(effective.config, mesh.dp, effective.origins);
   validate_for_device(effective);
-  return {train::resolve_run(effective, mesh, train::schedule_file_text(effective)),
+  return {resolved(effective, arguments.ranks),
           arguments.gpu.value_or(train::usual_compute_capability)};
 }
 

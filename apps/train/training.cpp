@@ -35,6 +35,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace fourfold::train_program {
@@ -183,19 +184,17 @@ ExitCode train_run(const Arguments& arguments, int argc, char** argv,
   comm::MpiRuntime mpi(&argc, &argv);
   mpi.require_one_build(build_name());
   runfile::EffectiveConfig effective;
-  comm::MeshShape shape;
   // Before a lease is taken: one rank that finds another run file, or none, refuses for all.
   const auto failure = comm::capture_failure([&] {
     effective = early ? *early : train::load_run(arguments.run_file, arguments.overrides);
     runfile::validate_data(effective.config, effective.origins);
-    shape = train::mesh_of(effective, mpi.world().size());
-    runfile::validate_batch(effective.config, shape.dp, effective.origins);
   });
   refuse_blind_nodes(failure ? std::nullopt : std::optional(effective.config), failure,
                      arguments.dry_run, mpi);
   comm::throw_if_any_failed(mpi.world(), failure);
   train::require_same_on_ranks(facts_to_agree_on(effective.config, arguments), mpi.world());
   startup_watchdog.reset();  // all ranks have come, and have MPI to ask who stands still
+  train::ResolvedRun run = train::resolve_run(effective, mpi.world());
   train::look_before_lease(effective.config, arguments.allowed_changes, mpi.world());
   directory.emplace(effective, mpi.world().rank(), arguments.dry_run, arguments.run_file);
   directory->open();
@@ -205,9 +204,9 @@ ExitCode train_run(const Arguments& arguments, int argc, char** argv,
     comm::Communicator& world =
         mpi.device_world({.may_share = effective.config.mesh.share_devices,
                           .deadline_s = effective.config.watchdog.deadline_s,
-                          .needs_kernels_first = shape.pp > 1});
+                          .needs_kernels_first = run.mesh.pp > 1});
     world.use(effective.config.mesh.host_collectives);
-    comm::Mesh mesh(shape, world);
+    comm::Mesh mesh(run.mesh, world);
     if (mpi.world().rank() == 0) {
       require_tokenizer(effective);
     }
@@ -221,9 +220,7 @@ ExitCode train_run(const Arguments& arguments, int argc, char** argv,
         .facts = facts_of(mpi),
         .rehearses = arguments.dry_run,
         .is_told_finished = is_told_finished(*directory, mpi.world())};
-    train::Trainer trainer(
-        train::resolve_run(effective, shape, train::schedule_file_text(effective, world)), mesh,
-        options, &directory->metrics());
+    train::Trainer trainer(std::move(run), mesh, options, &directory->metrics());
     return arguments.dry_run ? rehearse(trainer, *directory)
                              : make_steps(trainer, choices, *directory, effective.config.log.dir);
   });

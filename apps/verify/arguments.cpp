@@ -206,9 +206,7 @@ train::RunOnMesh read_mesh(const Arguments& arguments, const std::string& text) 
                       "mesh.dp = \"auto\" says nothing here (there is no launcher); give a number");
     }
     require_few_ranks(shape);
-    runfile::validate_batch(effective.config, shape.dp, effective.origins);
-    require_the_same_steps(
-        train::resolve_run(effective, shape, train::schedule_file_text(effective)));
+    require_the_same_steps(train::resolve_run(effective, shape.ranks()));
     return {text, effective.config, shape};
   } catch (const UserError& error) {
     throw UserError(error.code(), format_message("--mesh {}: {}", text, error.what()));

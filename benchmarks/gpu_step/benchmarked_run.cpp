@@ -58,8 +58,7 @@ std::string quoted_list(const std::vector<std::string>& words) {
 }
 
 std::size_t planned_bytes(const runfile::RunConfig& config) {
-  const train::ResolvedRun run =
-      train::resolve_run({.config = config}, {}, train::schedule_file_text({.config = config}));
+  const train::ResolvedRun run = train::resolve_run({.config = config}, comm::MeshShape{});
   const train::RankPlan plan = train::plan_rank(run, 0);
   return std::accumulate(plan.memory_bytes.begin(), plan.memory_bytes.end(), plan.library_bytes);
 }

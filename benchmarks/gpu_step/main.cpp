@@ -106,8 +106,7 @@ benchmarks::StepReport measure(const Options& options, int argc, char** argv) {
   comm::Mesh mesh({}, world);
   const device::Stream stream;
   device::Arena arena;
-  const train::ResolvedRun run = train::resolve_run({.config = config}, mesh.shape(),
-                                                    train::schedule_file_text({.config = config}));
+  const train::ResolvedRun run = train::resolve_run({.config = config}, mesh.shape());
   train::StepRunner runner(run, mesh, arena);
   std::optional<data::TokenDataset> dataset;
   std::optional<train::BatchLoader> loader;

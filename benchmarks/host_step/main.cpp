@@ -93,7 +93,7 @@ ExitCode measure(const Options& options, int argc, char** argv) {
   report.ceiling_flop_per_s = measure_ceiling(options, sequences * options.tokens, world);
   comm::Mesh mesh({.dp = world.size()}, world);
   device::Arena arena;
-  const train::ResolvedRun run = train::resolve_run({.config = config}, mesh.shape(), "");
+  const train::ResolvedRun run = train::resolve_run({.config = config}, mesh.shape());
   train::StepRunner runner(run, mesh, arena);
   model::initialise(runner.parameters(), 1, {});
   const benchmarks::RandomBatch random(sequences, options.tokens, config.model.vocab,

@@ -3,6 +3,7 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/text.hpp>
+#include <fourfold/comm/fail_together.hpp>
 #include <fourfold/parallel/context_cut.hpp>
 #include <fourfold/parallel/tensor_cut.hpp>
 #include <fourfold/schedule/schedule.hpp>
@@ -15,7 +16,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace fourfold::train {
 namespace {
@@ -154,20 +157,17 @@ parallel::CompressionOptions compression_options(const runfile::RunConfig& confi
           .steps_may_skip = config.train.precision == DType::f16};
 }
 
-}  // namespace
-
-comm::MeshShape mesh_of(const runfile::EffectiveConfig& effective, std::int64_t ranks) {
-  const runfile::TrainConfig& train = effective.config.train;
+/// What is refused is told with its place in the run file.
+template <class Work>
+auto placed(const runfile::EffectiveConfig& effective, const Work& work) {
   try {
-    return comm::resolve_mesh(effective.config.mesh.shape, ranks,
-                              train.global_batch / train.micro_batch);
+    return work(effective.config);
   } catch (const UserError& error) {
-    throw UserError(error.code(), runfile::located(error.what(), effective.origins));
+    throw UserError(error.code(), runfile::located(error.what(), effective.origins), error.where());
   }
 }
 
-std::string schedule_file_text(const runfile::EffectiveConfig& effective) {
-  const runfile::RunConfig& config = effective.config;
+std::string schedule_text(const runfile::RunConfig& config) {
   const std::string& name = config.mesh.schedule;
   if (is_whole(config, config.mesh.shape.pp) || has_a_name(name)) {
     return "";
@@ -175,39 +175,65 @@ std::string schedule_file_text(const runfile::EffectiveConfig& effective) {
   auto text = schedule::schedule_file_text(name);
   if (!text) {
     const auto near = nearest(name, schedule::schedule_names());
-    const std::string message = format_message(
-        "mesh.schedule = \"{}\" is neither a schedule ({}) nor a file that can be read; {}", name,
-        fmt::join(schedule::schedule_names(), ", "),
-        near ? format_message("did you mean \"{}\"?", *near) : "use one of these");
-    throw UserError(ExitCode::config, runfile::located(message, effective.origins));
+    throw UserError(
+        ExitCode::config,
+        format_message("mesh.schedule = \"{}\" is neither a schedule ({}) nor a file that can be "
+                       "read; {}",
+                       name, fmt::join(schedule::schedule_names(), ", "),
+                       near ? format_message("did you mean \"{}\"?", *near) : "use one of these"));
   }
   return std::move(*text);
 }
 
-std::string schedule_file_text(const runfile::EffectiveConfig& effective,
-                               comm::Communicator& world) {
-  return comm::broadcast_text(world, world.rank() == 0 ? schedule_file_text(effective) : "", 0);
+ResolvedRun resolve(const runfile::RunConfig& config, const comm::MeshShape& mesh,
+                    const std::string& schedule_csv) {
+  const bool local = config.mesh.dp_mode == runfile::DataParallelMode::local && mesh.dp > 1;
+  schedule::StageLayout layout = lay_out(config, mesh, schedule_csv);
+  return {.config = config,
+          .mesh = mesh,
+          .batches = batch_plan(config, mesh),
+          .layout = std::move(layout),
+          .tensor = tensor_options(config, mesh),
+          .context = context_options(config, mesh),
+          .zero = zero_options(config, mesh, local),
+          .compression = compression_options(config),
+          .rules = rules_of(config.optim),
+          .trains_locally = local};
 }
 
-ResolvedRun resolve_run(const runfile::EffectiveConfig& effective, const comm::MeshShape& mesh,
-                        const std::string& schedule_csv) {
-  const runfile::RunConfig& config = effective.config;
-  try {
-    const bool local = config.mesh.dp_mode == runfile::DataParallelMode::local && mesh.dp > 1;
-    schedule::StageLayout layout = lay_out(config, mesh, schedule_csv);
-    return {.config = config,
-            .mesh = mesh,
-            .batches = batch_plan(config, mesh),
-            .layout = std::move(layout),
-            .tensor = tensor_options(config, mesh),
-            .context = context_options(config, mesh),
-            .zero = zero_options(config, mesh, local),
-            .compression = compression_options(config),
-            .rules = rules_of(config.optim),
-            .trains_locally = local};
-  } catch (const UserError& error) {
-    throw UserError(error.code(), runfile::located(error.what(), effective.origins), error.where());
-  }
+comm::MeshShape mesh_of(const runfile::RunConfig& config, std::int64_t ranks) {
+  const runfile::TrainConfig& train = config.train;
+  const comm::MeshShape mesh =
+      comm::resolve_mesh(config.mesh.shape, ranks, train.global_batch / train.micro_batch);
+  runfile::validate_batch(config, mesh.dp);
+  return mesh;
+}
+
+}  // namespace
+
+std::string schedule_file_text(const runfile::EffectiveConfig& effective) {
+  return placed(effective, schedule_text);
+}
+
+ResolvedRun resolve_run(const runfile::EffectiveConfig& effective, std::int64_t ranks) {
+  return placed(effective, [&](const runfile::RunConfig& config) {
+    const comm::MeshShape mesh = mesh_of(config, ranks);
+    return resolve(config, mesh, schedule_text(config));
+  });
+}
+
+ResolvedRun resolve_run(const runfile::EffectiveConfig& effective, comm::Communicator& world) {
+  return placed(effective, [&](const runfile::RunConfig& config) {
+    const comm::MeshShape mesh = mesh_of(config, world.size());
+    std::string csv;
+    comm::run_on_root(world, [&] { csv = schedule_text(config); });
+    return resolve(config, mesh, comm::broadcast_text(world, std::move(csv), 0));
+  });
+}
+
+ResolvedRun resolve_run(runfile::EffectiveConfig effective, const comm::MeshShape& mesh) {
+  effective.config.mesh.shape = mesh;
+  return resolve_run(effective, mesh.ranks());
 }
 
 }  // namespace fourfold::train

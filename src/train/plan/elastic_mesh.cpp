@@ -84,31 +84,11 @@ std::vector<comm::MeshShape> smaller_meshes(const RunConfig& config, std::int64_
   return meshes;
 }
 
-/// @throws UserError as resolve_run(), of the run file's own mesh
-std::vector<comm::MeshShape> meshes_to_try(const RunConfig& config, std::int64_t tasks) {
-  std::vector<comm::MeshShape> meshes;
-  if (config.mesh.shape.dp > 0) {
-    return {config.mesh.shape};
-  }
-  comm::MeshShape wanted = config.mesh.shape;
-  wanted.dp = 1;
-  add_replicated(wanted, config, tasks, meshes);
-  if (meshes.empty()) {
-    // What is wrong is not made smaller.
-    resolve_run({.config = config}, wanted, schedule_file_text({.config = config}));
-    return smaller_meshes(config, tasks);
-  }
-  return meshes;
-}
-
-/// Memory of the rank that needs most, of one mesh with one micro-batch.
-/// @throws UserError as resolve_run()
-std::size_t most_bytes(const RunConfig& config, const comm::MeshShape& mesh) {
-  const ResolvedRun run =
-      resolve_run({.config = config}, mesh, schedule_file_text({.config = config}));
+/// Memory of the rank that needs most.
+std::size_t most_bytes(const ResolvedRun& run) {
   std::size_t most = 0;
-  for (int pp = 0; pp < mesh.pp; ++pp) {
-    const std::int64_t first = comm::rank_of(mesh, {.pp = pp, .dp = 0, .cp = 0, .tp = 0});
+  for (int pp = 0; pp < run.mesh.pp; ++pp) {
+    const std::int64_t first = comm::rank_of(run.mesh, {.pp = pp, .dp = 0, .cp = 0, .tp = 0});
     const RankPlan plan = plan_rank(run, first);
     most =
         std::max(most, std::accumulate(plan.memory_bytes.begin(), plan.memory_bytes.end(),
@@ -120,23 +100,47 @@ std::size_t most_bytes(const RunConfig& config, const comm::MeshShape& mesh) {
 /// Looks for a mesh that works, and keeps the reason why none does.
 class Search {
  public:
-  Search(const EffectiveConfig& effective, const Allocation& allocation)
-      : effective_(effective), allocation_(allocation) {}
+  Search(const RunConfig& config, const Allocation& allocation)
+      : config_(config), allocation_(allocation) {}
 
+  ElasticMesh find() {
+    comm::MeshShape mesh = config_.mesh.shape;
+    if (mesh.dp > 0) {
+      if (const auto found = fitting(resolve_run({.config = config_}, allocation_.tasks))) {
+        return *found;
+      }
+      fail();
+    }
+    mesh.dp = 1;
+    std::vector<comm::MeshShape> meshes;
+    add_replicated(mesh, config_, allocation_.tasks, meshes);
+    if (meshes.empty()) {
+      if (!try_mesh(mesh, false)) {
+        fail();  // what is wrong is not made smaller
+      }
+      meshes = smaller_meshes(config_, allocation_.tasks);
+    }
+    for (const comm::MeshShape& one : meshes) {
+      if (const auto found = try_mesh(one, true)) {
+        return *found;
+      }
+    }
+    fail();
+  }
+
+ private:
   /// One mesh, with the largest micro-batch that works.
-  std::optional<ElasticMesh> try_mesh(const comm::MeshShape& mesh) {
-    RunConfig config = effective_.config;
-    const std::int64_t share = config.train.global_batch / mesh.dp;
-    for (const std::int64_t micro_batch : divisors(share)) {
-      const std::int64_t wanted = effective_.config.train.micro_batch;
-      if (micro_batch > wanted || (effective_.config.mesh.shape.dp > 0 && micro_batch != wanted)) {
+  std::optional<ElasticMesh> try_mesh(const comm::MeshShape& mesh, bool has_to_fit) {
+    RunConfig config = config_;
+    for (const std::int64_t micro_batch : divisors(config.train.global_batch / mesh.dp)) {
+      if (micro_batch > config_.train.micro_batch) {
         continue;
       }
       config.train.micro_batch = micro_batch;
       try {
-        const std::size_t rank_bytes = most_bytes(config, mesh);
-        if (fits(mesh, rank_bytes)) {
-          return ElasticMesh{mesh, micro_batch, rank_bytes};
+        const ResolvedRun run = resolve_run({.config = config}, mesh);
+        if (const auto found = has_to_fit ? fitting(run) : ElasticMesh{run.mesh, micro_batch}) {
+          return found;
         }
       } catch (const UserError& error) {  // a schedule may want more micro-batches
         first_error_ = first_error_ ? first_error_ : error;
@@ -147,8 +151,7 @@ class Search {
 
   [[noreturn]] void fail() const {
     if (least_bytes_ == 0 && first_error_) {
-      throw UserError(first_error_->code(),
-                      runfile::located(first_error_->what(), effective_.origins));
+      throw *first_error_;
     }
     constexpr double gib = 1 << 30;
     const std::string limit =
@@ -163,7 +166,6 @@ class Search {
             static_cast<double>(least_bytes_) / gib, advice()));
   }
 
- private:
   /// By what binds: the job's own limit, or what the nodes have.
   std::string advice() const {
     constexpr std::size_t step = std::size_t{100} << 20;
@@ -176,24 +178,22 @@ class Search {
                           (least_bytes_ + step - 1) / step * 100);
   }
 
-  bool fits(const comm::MeshShape& mesh, std::size_t rank_bytes) {
-    if (allocation_.node_bytes == 0) {
-      return true;
-    }
+  std::optional<ElasticMesh> fitting(const ResolvedRun& run) {
+    const ElasticMesh found{run.mesh, run.batches.micro_batch, most_bytes(run)};
     const std::int64_t tasks_per_node =
         (allocation_.tasks + allocation_.nodes - 1) / allocation_.nodes;
-    const std::size_t needed = rank_bytes * std::min(mesh.ranks(), tasks_per_node);
-    if (needed <= allocation_.node_bytes) {
-      return true;
+    const std::size_t needed = found.rank_bytes * std::min(run.mesh.ranks(), tasks_per_node);
+    if (allocation_.node_bytes == 0 || needed <= allocation_.node_bytes) {
+      return found;
     }
     if (least_bytes_ == 0 || needed < least_bytes_) {
       least_bytes_ = needed;
-      least_mesh_ = mesh;
+      least_mesh_ = run.mesh;
     }
-    return false;
+    return std::nullopt;
   }
 
-  const EffectiveConfig& effective_;
+  const RunConfig& config_;
   Allocation allocation_;
   std::optional<UserError> first_error_;
   std::size_t least_bytes_ = 0;
@@ -204,21 +204,11 @@ class Search {
 
 ElasticMesh choose_mesh(const EffectiveConfig& effective, const Allocation& allocation) {
   FOURFOLD_EXPECT(allocation.nodes >= 1 && allocation.tasks >= 1);
-  if (effective.config.mesh.shape.dp > 0) {  // refused as the run would refuse it
-    runfile::validate_batch(effective.config, mesh_of(effective, allocation.tasks).dp,
-                            effective.origins);
-  }
-  Search search(effective, allocation);
   try {
-    for (const comm::MeshShape& mesh : meshes_to_try(effective.config, allocation.tasks)) {
-      if (const auto found = search.try_mesh(mesh)) {
-        return *found;
-      }
-    }
+    return Search(effective.config, allocation).find();
   } catch (const UserError& error) {
     throw UserError(error.code(), runfile::located(error.what(), effective.origins));
   }
-  search.fail();
 }
 
 int idle_nodes(const ElasticMesh& chosen, const Allocation& allocation) {

@@ -229,8 +229,8 @@ TargetMesh target_mesh(const runfile::RunConfig& saved, const std::string& mesh,
   constexpr std::int64_t enough_micro_batches = 4;  // per stage and chunk, for any schedule
   config.train.global_batch =
       shape.dp * enough_micro_batches * shape.pp * std::max<std::int64_t>(2, config.mesh.chunks);
-  const runfile::EffectiveConfig nowhere{.config = config};  // nobody wrote these lines
-  const ResolvedRun run = resolve_run(nowhere, shape, schedule_file_text(nowhere));
+  // Without origins: nobody wrote these lines.
+  const ResolvedRun run = resolve_run({.config = config}, shape.ranks());
   return {shape, state_layouts(run, tensors)};
 }
 

@@ -127,8 +127,7 @@ ParameterValues unscaled(ParameterValues gradients, double loss_scale) {
 
 MeshWalk::MeshWalk(const runfile::RunConfig& config, const comm::MeshShape& mesh,
                    std::optional<double> product_tolerance)
-    : run_(resolve_run({.config = product_tolerance ? without_graphs(config) : config}, mesh,
-                       schedule_file_text({.config = config}))),
+    : run_(resolve_run({.config = product_tolerance ? without_graphs(config) : config}, mesh)),
       table_(model::parameter_table(config.model)),
       tasks_(static_cast<int>(mesh.ranks()), [this, product_tolerance](comm::Communicator& world) {
         return std::make_unique<Rank>(run_, product_tolerance, world);

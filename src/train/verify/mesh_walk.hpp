@@ -46,7 +46,7 @@ struct StepTrace : StepOutcome {
 class MeshWalk {
  public:
   /// Starts the ranks and draws the initial weights. Blocks until all have them.
-  /// @param config  validated, and its batch sizes with the mesh (validate_batch); a copy is kept
+  /// @param config  validated; a copy is kept
   /// @param product_tolerance  every product of the model is checked where it is made
   ///   (MatmulCheck), with this tolerance; absent: none is
   /// @throws UserError as Trainer, about data and sizes; this and step() throw what a rank throws,

@@ -179,7 +179,7 @@ Values pass(const runfile::RunConfig& config, const std::vector<model::Optimizer
   harness::SharedArena arena;
   const data::TokenDataset dataset(
       config.data.train, train::dataset_options(config, data::TokenDataset::Order::shuffled));
-  train::ResolvedRun run = train::resolve_run({.config = config}, mesh.shape(), "");
+  train::ResolvedRun run = train::resolve_run({.config = config}, mesh.shape());
   for (const model::OptimizerGroup group : groups) {
     run.rules[static_cast<std::size_t>(group)] = std::make_shared<NewtonSchulz>();
   }

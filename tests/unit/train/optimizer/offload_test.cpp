@@ -81,7 +81,7 @@ TEST_CASE("a plan tells what is elsewhere without touching a disk", "[offload]")
   const TinyRun tiny("gpt2");
   const auto planned = [&](const std::string& tier) {
     const runfile::RunConfig config = tiny.config(1, "plan", {"offload.optimizer=" + tier}).config;
-    return train::plan_rank(train::resolve_run({.config = config}, {}, ""), 0);
+    return train::plan_rank(train::resolve_run({.config = config}, comm::MeshShape{}), 0);
   };
   const auto optimizer = static_cast<std::size_t>(device::MemoryUse::optimizer);
   const train::RankPlan none = planned("none");

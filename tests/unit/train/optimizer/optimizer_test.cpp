@@ -178,7 +178,7 @@ TEST_CASE("a checkpoint sees each parameter once per state, at its place in the 
   runfile::RunConfig run;
   run.model = tiny_model();
   run.optim = config;
-  const train::ResolvedRun resolved = train::resolve_run({.config = run}, {.dp = 4}, "");
+  const train::ResolvedRun resolved = train::resolve_run({.config = run}, {.dp = 4});
   const train::TrainingState state(resolved, share, optimizer, mesh);
   const std::size_t states = sgd ? 2 : 3;
   CHECK(state.layouts().size() == parameters.all().size() * states);

@@ -48,7 +48,7 @@ std::vector<Taken> memory_of_run(const runfile::EffectiveConfig& effective, int 
   comm::run_device_ranks(ranks, [&](comm::Communicator& world) {
     const comm::MeshShape shape = comm::resolve_mesh(effective.config.mesh.shape, ranks);
     comm::Mesh mesh(shape, world);
-    const Trainer trainer(resolve_run(effective, shape, ""), mesh, {}, nullptr);
+    const Trainer trainer(resolve_run(effective, shape), mesh, {}, nullptr);
     Taken& mine = taken[static_cast<std::size_t>(world.rank())];
     for (std::size_t use = 0; use < device::memory_use_count; ++use) {
       mine.memory[use] = trainer.memory().bytes(static_cast<device::MemoryUse>(use));
@@ -77,8 +77,7 @@ TEST_CASE("a planned rank needs to the byte what a real one takes", "[rank_plan]
     std::vector<std::string> options = four_axes;
     options.insert(options.end(), more.begin(), more.end());
     const runfile::EffectiveConfig effective = tiny.config(1, "planned", options);
-    const comm::MeshShape mesh = mesh_of(effective, 8);
-    const ResolvedRun run = resolve_run(effective, mesh, "");
+    const ResolvedRun run = resolve_run(effective, 8);
     const std::vector<Taken> taken = memory_of_run(effective, 8);
     for (int rank = 0; rank < 8; ++rank) {
       CAPTURE(family, more, rank);
@@ -96,7 +95,7 @@ TEST_CASE("a planned rank counts the memory of libraries on a device", "[rank_pl
   config.model = model::preset("gpt2-124m");
   config.train.micro_batch = 4;
   const auto planned = [&](const comm::MeshShape& mesh, int capability) {
-    return plan_rank(resolve_run({.config = config}, mesh, ""), 0, capability).library_bytes;
+    return plan_rank(resolve_run({.config = config}, mesh), 0, capability).library_bytes;
   };
   const auto on_device = [](std::size_t bytes) { return device::has_own_memory ? bytes : 0; };
   constexpr std::size_t of_products = std::size_t{32} << 20;
@@ -115,7 +114,9 @@ TEST_CASE("a plan says that heads are too wide for the device, as its run would"
   const TinyRun tiny("gpt2");
   runfile::RunConfig config = tiny.config(1, "planned", {}).config;
   config.model.attention.head_dim = 257;
-  const auto plan = [&] { return plan_rank(resolve_run({.config = config}, {}, ""), 0); };
+  const auto plan = [&] {
+    return plan_rank(resolve_run({.config = config}, comm::MeshShape{}), 0);
+  };
   if (device::has_own_memory) {
     CHECK_THROWS_AS(plan(), UserError);
   } else {
@@ -133,7 +134,7 @@ RankPlan plan_of_124m(int zero, const std::string& precision, std::int64_t rank)
   config.train.micro_batch = 1;
   config.mesh.zero = zero;
   const comm::MeshShape mesh{.dp = 8};
-  return plan_rank(resolve_run({.config = config}, mesh, ""), rank);
+  return plan_rank(resolve_run({.config = config}, mesh), rank);
 }
 
 TEST_CASE("ZeRO holds what the formulas say", "[rank_plan]") {
@@ -175,7 +176,7 @@ TEST_CASE("a planned head in chunks has the logits of one chunk", "[rank_plan]")
     options.back() = "train.head_chunks=" + chunks;  // and f32
     const runfile::RunConfig config = tiny.config(1, "planned", options).config;
     const comm::MeshShape mesh{.pp = 2, .dp = 1, .cp = 2, .tp = 2};
-    const ResolvedRun run = resolve_run({.config = config}, mesh, "");
+    const ResolvedRun run = resolve_run({.config = config}, mesh);
     return std::pair(plan_rank(run, 0).memory_bytes,  // zb-v: stages 0 and 3
                      run.layout.schedule.slots(0, 1));
   };
@@ -203,7 +204,7 @@ TEST_CASE("with activations on the host a planned rank has no more of them for m
     config.train.precision = DType::bf16;
     config.train.micro_batch = 1;
     const comm::MeshShape mesh{.pp = 2};
-    return plan_rank(resolve_run({.config = config}, mesh, ""), 0);
+    return plan_rank(resolve_run({.config = config}, mesh), 0);
   };
   constexpr auto activations = static_cast<std::size_t>(device::MemoryUse::activations);
   const RankPlan small = planned("cpu", 8);
@@ -226,7 +227,7 @@ TEST_CASE("in tiles the buffers of ZeRO-3 have the size of tiles", "[rank_plan]"
     config.mesh.zero = 3;
     config.mesh.tile_linear = tiles;
     const comm::MeshShape mesh{.dp = 8};
-    const RankPlan plan = plan_rank(resolve_run({.config = config}, mesh, ""), 3);
+    const RankPlan plan = plan_rank(resolve_run({.config = config}, mesh), 3);
     return static_cast<double>(
         plan.memory_bytes[static_cast<std::size_t>(device::MemoryUse::communication)]);
   };
@@ -244,7 +245,7 @@ TEST_CASE("planned ranks hold every element of the model, each once per replica"
   const TinyRun tiny("gpt2");
   const runfile::EffectiveConfig effective = tiny.config(1, "planned", four_axes);
   const comm::MeshShape mesh{.pp = 2, .dp = 2, .cp = 2, .tp = 2};
-  const ResolvedRun run = resolve_run(effective, mesh, "");
+  const ResolvedRun run = resolve_run(effective, mesh);
   std::map<std::string, std::int64_t> held;  // by distinct boxes
   std::map<std::string, std::int64_t> whole;
   std::set<std::tuple<std::string, std::string>> seen;
@@ -289,7 +290,7 @@ TEST_CASE("a rank of sixteen thousand is planned like any other", "[rank_plan]")
   config.train.global_batch = 64 * 32;
   config.mesh.schedule = "1f1b";
   const comm::MeshShape mesh{.pp = 16, .dp = 64, .cp = 2, .tp = 8};
-  const RankPlan plan = plan_rank(resolve_run({.config = config}, mesh, ""), 9381);
+  const RankPlan plan = plan_rank(resolve_run({.config = config}, mesh), 9381);
   CHECK(plan.coordinate == comm::MeshCoordinate{.pp = 9, .dp = 10, .cp = 0, .tp = 5});
   CHECK(plan.lines[static_cast<std::size_t>(comm::Axis::tp)].front() == 9376);
   CHECK(plan.lines[static_cast<std::size_t>(comm::Axis::pp)].at(1) == 9381 - 8 * 1024);

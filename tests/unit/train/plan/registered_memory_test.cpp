@@ -51,7 +51,7 @@ void train(const Case& tried, const Overrides& places, comm::Communicator& world
   overrides.insert(overrides.end(), tried.overrides.begin(), tried.overrides.end());
   const runfile::EffectiveConfig config = tiny.config(2, "registered", overrides);
   comm::Mesh mesh(tried.mesh, world);
-  train::Trainer trainer(train::resolve_run(config, tried.mesh, ""), mesh,
+  train::Trainer trainer(train::resolve_run(config, tried.mesh), mesh,
                          {.allowed_changes = {}, .facts = {}}, nullptr);
   check_blocks(trainer.memory(), findings);
   trainer.run();

@@ -195,9 +195,9 @@ RunTrace TinyRun::train(int ranks, const runfile::EffectiveConfig& effective,
     telemetry::MetricsLog metrics;
     metrics.add(std::make_unique<TraceSink>(trace, on_step));
     const bool first = world.rank() == 0;
-    train::Trainer trainer(
-        train::resolve_run(effective, shape, train::schedule_file_text(effective, world)), mesh,
-        {.allowed_changes = allowed_changes, .facts = {}}, first ? &metrics : nullptr);
+    train::Trainer trainer(train::resolve_run(effective, world), mesh,
+                           {.allowed_changes = allowed_changes, .facts = {}},
+                           first ? &metrics : nullptr);
     const train::RunResult result = trainer.run();
     if (first) {
       trace.result = result;

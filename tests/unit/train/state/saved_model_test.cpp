@@ -102,7 +102,7 @@ TEST_CASE("without any valid target nothing moves but the decay", "[step_runner]
   comm::run_device_ranks(1, [&](comm::Communicator& world) {
     comm::Mesh mesh({}, world);
     fourfold::harness::SharedArena arena;
-    const train::ResolvedRun run = train::resolve_run({.config = config}, mesh.shape(), "");
+    const train::ResolvedRun run = train::resolve_run({.config = config}, mesh.shape());
     train::StepRunner runner(run, mesh, arena);
     fourfold::model::initialise(runner.parameters(), 1, {});
     std::vector<std::int32_t> tokens(16, 3);

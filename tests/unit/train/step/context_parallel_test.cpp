@@ -113,7 +113,7 @@ TEST_CASE("activations take 1/cp of the memory", "[context_parallel]") {
     fourfold::comm::run_device_ranks(cp, [&](fourfold::comm::Communicator& world) {
       fourfold::comm::Mesh mesh({.cp = cp}, world);
       fourfold::harness::SharedArena arena;
-      const auto run = fourfold::train::resolve_run(effective, mesh.shape(), "");
+      const auto run = fourfold::train::resolve_run(effective, mesh.shape());
       const fourfold::train::StepRunner runner(run, mesh, arena);
       if (world.rank() == cp - 1) {
         taken = arena.bytes(use);

@@ -45,7 +45,7 @@ Steps run(const runfile::RunConfig& config, std::span<const std::int64_t> target
     device::Arena arena;
     const data::TokenDataset dataset(
         config.data.train, train::dataset_options(config, data::TokenDataset::Order::shuffled));
-    const train::ResolvedRun resolved = train::resolve_run({.config = config}, mesh.shape(), "");
+    const train::ResolvedRun resolved = train::resolve_run({.config = config}, mesh.shape());
     train::StepRunner runner(resolved, mesh, arena);
     train::BatchLoader loader(dataset, resolved.batches, 0,
                               train::held_tokens(mesh, config.model.context), arena);
@@ -201,7 +201,7 @@ TEST_CASE("train.cuda_graphs is used where no rank talks within a micro-batch", 
     CAPTURE(each.mesh.str(), each.options);
     const auto on_mesh = [&](const std::string& wanted) {
       const Options options = joined(each.options, {"train.cuda_graphs=" + wanted});
-      return train::resolve_run(tiny.config(1, "none", options), each.mesh, "");
+      return train::resolve_run(tiny.config(1, "none", options), each.mesh);
     };
     CHECK(graphs_of(on_mesh("auto"), true) == each.graphs);
     CHECK(why_no_graphs(on_mesh("auto"), true).empty());

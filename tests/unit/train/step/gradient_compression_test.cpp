@@ -136,7 +136,7 @@ void pass(const runfile::RunConfig& config, comm::Mesh& mesh, const Passage& pas
   fourfold::harness::SharedArena arena;
   const data::TokenDataset dataset(
       config.data.train, train::dataset_options(config, data::TokenDataset::Order::shuffled));
-  const train::ResolvedRun run = train::resolve_run({.config = config}, mesh.shape(), "");
+  const train::ResolvedRun run = train::resolve_run({.config = config}, mesh.shape());
   train::StepRunner runner(run, mesh, arena);
   train::BatchLoader loader(dataset, run.batches, mesh.coordinate().dp,
                             train::held_tokens(mesh, config.model.context), arena);

@@ -46,7 +46,7 @@ Found found(int ranks, float value, float last) {
     harness::SharedArena arena;
     runfile::RunConfig config = tiny_run();
     config.train.micro_batch = 1;
-    const train::ResolvedRun run = train::resolve_run({.config = config}, {.dp = ranks}, "");
+    const train::ResolvedRun run = train::resolve_run({.config = config}, {.dp = ranks});
     comm::Mesh mesh(run.mesh, world);
     const model::Parameters parameters(model::parameter_table(config.model), DType::f16, arena);
     const parallel::ParameterShard share(parameters);

@@ -129,7 +129,7 @@ std::vector<RankStep> one_step(const runfile::RunConfig& config, const MeshShape
     fourfold::harness::SharedArena arena;
     const data::TokenDataset dataset(
         config.data.train, train::dataset_options(config, data::TokenDataset::Order::shuffled));
-    const train::ResolvedRun run = train::resolve_run({.config = config}, mesh.shape(), "");
+    const train::ResolvedRun run = train::resolve_run({.config = config}, mesh.shape());
     train::StepRunner runner(run, mesh, arena);
     train::BatchLoader loader(
         dataset, run.batches, mesh.coordinate().dp,

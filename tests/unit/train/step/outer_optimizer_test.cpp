@@ -51,7 +51,7 @@ struct Rank {
       : dataset(config.data.train,
                 train::dataset_options(config, data::TokenDataset::Order::shuffled)),
         mesh(shape, world),
-        resolved(train::resolve_run({.config = config}, shape, "")),
+        resolved(train::resolve_run({.config = config}, shape)),
         runner(resolved, mesh, arena),
         loader(dataset, plan_of(config, shape, data_mesh), dp_rank,
                train::held_tokens(mesh, config.model.context), arena) {

@@ -48,7 +48,7 @@ Fetched run(const runfile::RunConfig& config, comm::Mesh& mesh, Fetch fetch) {
   device::Arena arena;
   const data::TokenDataset dataset(
       config.data.train, train::dataset_options(config, data::TokenDataset::Order::shuffled));
-  const train::ResolvedRun resolved = train::resolve_run({.config = config}, mesh.shape(), "");
+  const train::ResolvedRun resolved = train::resolve_run({.config = config}, mesh.shape());
   train::StepRunner runner(resolved, mesh, arena);
   train::BatchLoader loader(dataset, resolved.batches, mesh.coordinate().dp,
                             train::held_tokens(mesh, config.model.context), arena);

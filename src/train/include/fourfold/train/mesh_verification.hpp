@@ -24,7 +24,7 @@ inline constexpr std::int64_t most_attention_rows = 512;
 /// A run on one mesh.
 struct RunOnMesh {
   std::string name;           ///< for messages
-  runfile::RunConfig config;  ///< validated, and its batch sizes with the mesh (validate_batch)
+  runfile::RunConfig config;  ///< validated
   comm::MeshShape mesh;
 };
 

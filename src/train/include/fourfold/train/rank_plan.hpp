@@ -56,7 +56,7 @@ std::size_t library_bytes(const ResolvedRun& run, int cp, int compute_capability
 ///   neighbours, as many as nodes have
 std::size_t process_bytes(std::int64_t ranks);
 
-/// @pre 0 <= rank < run.mesh.ranks(); validate_batch(run.config, run.mesh.dp) passes
+/// @pre 0 <= rank < run.mesh.ranks()
 RankPlan plan_rank(const ResolvedRun& run, std::int64_t rank,
                    int compute_capability = usual_compute_capability);
 

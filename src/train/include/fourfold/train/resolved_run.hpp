@@ -15,21 +15,14 @@
 #include <fourfold/schedule/split_layers.hpp>
 #include <fourfold/train/update_rule.hpp>
 
-#include <string>
+#include <cstdint>
 
 namespace fourfold::train {
-
-/// The mesh of a run on so many ranks, with mesh.dp = "auto" filled in.
-/// @throws UserError (config) with its place in the run file, as comm::resolve_mesh
-comm::MeshShape mesh_of(const runfile::EffectiveConfig& effective, std::int64_t ranks);
 
 /// The text of the CSV file that mesh.schedule names; empty for a schedule with a name.
 /// @throws UserError (config) with its place in the run file, when there is neither such a schedule
 ///   nor such a file
 std::string schedule_file_text(const runfile::EffectiveConfig& effective);
-/// The same, read by rank 0 for all. Collective.
-std::string schedule_file_text(const runfile::EffectiveConfig& effective,
-                               comm::Communicator& world);
 
 /// A run on a mesh: all that a run file and a number of ranks decide. A value.
 struct ResolvedRun {
@@ -50,14 +43,18 @@ struct ResolvedRun {
   }
 };
 
-/// Resolves a run, once; whoever needs to know something of it takes the result. A pure function.
-/// @param mesh          mesh_of(), or another that the run is to be tried on
-/// @param schedule_csv  schedule_file_text()
+/// Resolves a run, once; whoever needs to know something of it takes the result. A function of the
+/// run file and of the CSV file that mesh.schedule may name, which it reads.
 /// @throws UserError (config) with its place in the run file, naming the key and the nearest value
-///   that works: heads, vocabulary or sequence that cannot be cut, fewer layers than stages, fewer
-///   micro-batches than the schedule needs, a schedule that cannot run, a mesh.zero_group that does
-///   not divide the data plane
-ResolvedRun resolve_run(const runfile::EffectiveConfig& effective, const comm::MeshShape& mesh,
-                        const std::string& schedule_csv);
+///   that works: a mesh that does not fit the ranks, a batch that it does not divide, heads,
+///   vocabulary or sequence that cannot be cut, fewer layers than stages, fewer micro-batches than
+///   the schedule needs, a schedule that cannot run or be read, a mesh.zero_group that does not
+///   divide the data plane
+ResolvedRun resolve_run(const runfile::EffectiveConfig& effective, std::int64_t ranks);
+/// The same on all ranks of the world; rank 0 reads the schedule's file for all. Collective.
+/// @pre all have the same run file
+ResolvedRun resolve_run(const runfile::EffectiveConfig& effective, comm::Communicator& world);
+/// The run on another mesh than its own.
+ResolvedRun resolve_run(runfile::EffectiveConfig effective, const comm::MeshShape& mesh);
 
 }  // namespace fourfold::train
