@@ -84,15 +84,13 @@ std::vector<Directory> directories_of(const runfile::RunConfig& config, const Ru
 
 /// The run on these ranks. A batch job begins it with what fits what it has (`fourfold job begin`):
 /// with mesh.dp = "auto" some ranks may be left over.
-train::ResolvedRun run_on(runfile::EffectiveConfig effective, int ranks) {
+train::ResolvedRun run_on(const runfile::EffectiveConfig& effective, int ranks) {
   auto has = train::job_allocation();
   if (!has) {
     return train::resolve_run(effective, ranks);
   }
   has->tasks = ranks;
-  const train::ElasticMesh chosen = train::choose_mesh(effective, *has);
-  effective.config.train.micro_batch = chosen.micro_batch;
-  return train::resolve_run(effective, chosen.mesh);
+  return train::choose_mesh(effective, *has);
 }
 
 /// Whatever does not fit these ranks is thrown, as training would.

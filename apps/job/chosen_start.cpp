@@ -41,14 +41,14 @@ std::vector<int> idle_with_nodes(const runfile::EffectiveConfig& effective,
 }
 
 ChosenStart start_on(const train::Allocation& has, const runfile::EffectiveConfig& effective) {
-  const train::ElasticMesh chosen = train::choose_mesh(effective, has);
+  const train::ElasticRun chosen = train::choose_mesh(effective, has);
   const std::int64_t ranks = chosen.mesh.ranks();
   const auto overrides = train::overrides_for(chosen, effective.config, has.tasks);
   if (!overrides.empty()) {
     log::info(format_message(
         "{} node{}, {} task{}: mesh {}, micro-batches of {}{}", has.nodes,
         has.nodes == 1 ? "" : "s", has.tasks, has.tasks == 1 ? "" : "s", chosen.mesh.str(),
-        chosen.micro_batch,
+        chosen.batches.micro_batch,
         ranks == has.tasks ? "" : format_message("; tasks not used: {}", has.tasks - ranks)));
   }
   ChosenStart start{

@@ -150,11 +150,11 @@ void tell_mesh(const runfile::EffectiveConfig& effective, int nodes, std::int64_
   const std::int64_t tasks = nodes * tasks_per_node;
   on_nodes.nodes = nodes;
   on_nodes.tasks = tasks;
-  const train::ElasticMesh chosen = train::choose_mesh(effective, on_nodes);
+  const train::ElasticRun chosen = train::choose_mesh(effective, on_nodes);
   const auto on_node = static_cast<double>(std::min(chosen.mesh.ranks(), tasks_per_node));
   std::string text =
       fmt::format("{} node{}: mesh {}, micro-batches of {}, {:.2f} GiB on a node", nodes,
-                  nodes == 1 ? "" : "s", chosen.mesh.str(), chosen.micro_batch,
+                  nodes == 1 ? "" : "s", chosen.mesh.str(), chosen.batches.micro_batch,
                   static_cast<double>(chosen.rank_bytes) * on_node / gib);
   if (on_nodes.node_bytes > 0) {
     text += fmt::format(" of {:.2f}", static_cast<double>(on_nodes.node_bytes) / gib);

@@ -6,7 +6,6 @@
 #include <fourfold/schedule/schedule_generators.hpp>
 #include <fourfold/train/elastic_mesh.hpp>
 #include <fourfold/train/rank_plan.hpp>
-#include <fourfold/train/resolved_run.hpp>
 
 #include <fmt/format.h>
 
@@ -103,11 +102,11 @@ class Search {
   Search(const RunConfig& config, const Allocation& allocation)
       : config_(config), allocation_(allocation) {}
 
-  ElasticMesh find() {
+  ElasticRun find() {
     comm::MeshShape mesh = config_.mesh.shape;
     if (mesh.dp > 0) {
-      if (const auto found = fitting(resolve_run({.config = config_}, allocation_.tasks))) {
-        return *found;
+      if (auto found = fitting(resolve_run({.config = config_}, allocation_.tasks))) {
+        return std::move(*found);
       }
       fail();
     }
@@ -121,8 +120,8 @@ class Search {
       meshes = smaller_meshes(config_, allocation_.tasks);
     }
     for (const comm::MeshShape& one : meshes) {
-      if (const auto found = try_mesh(one, true)) {
-        return *found;
+      if (auto found = try_mesh(one, true)) {
+        return std::move(*found);
       }
     }
     fail();
@@ -130,7 +129,7 @@ class Search {
 
  private:
   /// One mesh, with the largest micro-batch that works.
-  std::optional<ElasticMesh> try_mesh(const comm::MeshShape& mesh, bool has_to_fit) {
+  std::optional<ElasticRun> try_mesh(const comm::MeshShape& mesh, bool has_to_fit) {
     RunConfig config = config_;
     for (const std::int64_t micro_batch : divisors(config.train.global_batch / mesh.dp)) {
       if (micro_batch > config_.train.micro_batch) {
@@ -138,8 +137,8 @@ class Search {
       }
       config.train.micro_batch = micro_batch;
       try {
-        const ResolvedRun run = resolve_run({.config = config}, mesh);
-        if (const auto found = has_to_fit ? fitting(run) : ElasticMesh{run.mesh, micro_batch}) {
+        ResolvedRun run = resolve_run({.config = config}, mesh);
+        if (auto found = has_to_fit ? fitting(std::move(run)) : ElasticRun{std::move(run)}) {
           return found;
         }
       } catch (const UserError& error) {  // a schedule may want more micro-batches
@@ -178,13 +177,14 @@ class Search {
                           (least_bytes_ + step - 1) / step * 100);
   }
 
-  std::optional<ElasticMesh> fitting(const ResolvedRun& run) {
-    const ElasticMesh found{run.mesh, run.batches.micro_batch, most_bytes(run)};
+  std::optional<ElasticRun> fitting(ResolvedRun resolved) {
+    ElasticRun run{std::move(resolved)};
+    run.rank_bytes = most_bytes(run);
     const std::int64_t tasks_per_node =
         (allocation_.tasks + allocation_.nodes - 1) / allocation_.nodes;
-    const std::size_t needed = found.rank_bytes * std::min(run.mesh.ranks(), tasks_per_node);
+    const std::size_t needed = run.rank_bytes * std::min(run.mesh.ranks(), tasks_per_node);
     if (allocation_.node_bytes == 0 || needed <= allocation_.node_bytes) {
-      return found;
+      return run;
     }
     if (least_bytes_ == 0 || needed < least_bytes_) {
       least_bytes_ = needed;
@@ -202,7 +202,7 @@ class Search {
 
 }  // namespace
 
-ElasticMesh choose_mesh(const EffectiveConfig& effective, const Allocation& allocation) {
+ElasticRun choose_mesh(const EffectiveConfig& effective, const Allocation& allocation) {
   FOURFOLD_EXPECT(allocation.nodes >= 1 && allocation.tasks >= 1);
   try {
     return Search(effective.config, allocation).find();
@@ -211,7 +211,7 @@ ElasticMesh choose_mesh(const EffectiveConfig& effective, const Allocation& allo
   }
 }
 
-int idle_nodes(const ElasticMesh& chosen, const Allocation& allocation) {
+int idle_nodes(const ElasticRun& chosen, const Allocation& allocation) {
   const std::int64_t tasks_per_node =
       std::max<std::int64_t>(allocation.tasks / allocation.nodes, 1);
   return static_cast<int>((allocation.tasks - chosen.mesh.ranks()) / tasks_per_node);
@@ -236,7 +236,7 @@ std::vector<int> counts_with_idle_nodes(const EffectiveConfig& effective, int le
   return counts;
 }
 
-std::vector<std::string> overrides_for(const ElasticMesh& chosen, const RunConfig& config,
+std::vector<std::string> overrides_for(const ElasticRun& chosen, const RunConfig& config,
                                        std::int64_t tasks) {
   std::vector<std::string> overrides;
   const auto set = [&](const std::string& key, std::int64_t value, std::int64_t usual) {
@@ -250,7 +250,7 @@ std::vector<std::string> overrides_for(const ElasticMesh& chosen, const RunConfi
     set(fmt::format("mesh.{}", name(axis)), chosen.mesh[axis],
         is_left ? chosen.mesh[axis] : config.mesh.shape[axis]);
   }
-  set("train.micro_batch", chosen.micro_batch, config.train.micro_batch);
+  set("train.micro_batch", chosen.batches.micro_batch, config.train.micro_batch);
   return overrides;
 }
 

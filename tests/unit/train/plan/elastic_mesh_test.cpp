@@ -27,8 +27,8 @@ using Options = std::vector<std::string>;
 class Elastic {
  public:
   Elastic() : tiny_("gpt2") {}
-  ElasticMesh choose(std::int64_t tasks, const Options& options, int nodes = 1,
-                     std::size_t node_bytes = 0) const {
+  ElasticRun choose(std::int64_t tasks, const Options& options, int nodes = 1,
+                    std::size_t node_bytes = 0) const {
     return choose_mesh(config(options), {.nodes = nodes, .tasks = tasks, .node_bytes = node_bytes});
   }
   Options overrides(std::int64_t tasks, const Options& options) const {
@@ -86,15 +86,15 @@ TEST_CASE("with too few tasks the axes become smaller, tensor parallelism last",
 TEST_CASE("micro-batches become smaller where a replica's share wants it", "[elastic_mesh]") {
   const Elastic elastic;
   const Options four{"train.micro_batch=4"};
-  CHECK(elastic.choose(2, four).micro_batch == 4);
-  CHECK(elastic.choose(4, four).micro_batch == 2);
+  CHECK(elastic.choose(2, four).batches.micro_batch == 4);
+  CHECK(elastic.choose(4, four).batches.micro_batch == 2);
   CHECK(elastic.overrides(4, four) == Options{"train.micro_batch=2"});
-  CHECK(elastic.choose(1, {"train.micro_batch=3", "mesh.tp=2"}).micro_batch == 2);
+  CHECK(elastic.choose(1, {"train.micro_batch=3", "mesh.tp=2"}).batches.micro_batch == 2);
   // Interleaved wants a micro-batch for each of two stages at least.
-  const ElasticMesh looped = elastic.choose(
+  const ElasticRun looped = elastic.choose(
       4, {"train.micro_batch=4", "mesh.pp=2", "mesh.schedule=interleaved", "model.layers=4"});
   CHECK(looped.mesh == mesh(2, 2, 1, 1));
-  CHECK(looped.micro_batch == 2);
+  CHECK(looped.batches.micro_batch == 2);
 }
 
 TEST_CASE("a number of replicas leaves no choice", "[elastic_mesh]") {
@@ -133,8 +133,8 @@ TEST_CASE("every mesh that is chosen can be laid out", "[elastic_mesh]") {
            {"mesh.pp=2", "mesh.tp=2", "mesh.cp=2", "mesh.zero=3", "train.micro_batch=2"},
            {"mesh.cp=4", "mesh.zero=1", "train.micro_batch=8"}}) {
     for (std::int64_t tasks = 1; tasks <= 20; ++tasks) {
-      const ElasticMesh chosen = elastic.choose(tasks, options);
-      CAPTURE(options, tasks, chosen.mesh.str(), chosen.micro_batch);
+      const ElasticRun chosen = elastic.choose(tasks, options);
+      CAPTURE(options, tasks, chosen.mesh.str(), chosen.batches.micro_batch);
       CHECK(chosen.mesh.ranks() <= tasks);
       Options all = options;
       const Options more = elastic.overrides(tasks, options);
@@ -186,7 +186,7 @@ TEST_CASE("a run goes on at another size with the same data", "[elastic_mesh]") 
   std::vector<double> losses;
   int steps = 0;
   for (const std::int64_t tasks : {9, 3, 4}) {
-    const ElasticMesh chosen = elastic.choose(tasks, options);
+    const ElasticRun chosen = elastic.choose(tasks, options);
     Options all = options;
     const Options more = elastic.overrides(tasks, options);
     all.insert(all.end(), more.begin(), more.end());

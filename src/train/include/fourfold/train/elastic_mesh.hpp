@@ -5,8 +5,7 @@
 /// than last time. Global batch and data order stay; replicas and accumulation adapt.
 #pragma once
 
-#include <fourfold/comm/mesh.hpp>
-#include <fourfold/runfile/run_config.hpp>
+#include <fourfold/train/resolved_run.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -28,9 +27,8 @@ struct Allocation {
   std::string memory_option = {};  ///< by which a job asks for more then: "--mem"
 };
 
-struct ElasticMesh {
-  comm::MeshShape mesh;  ///< of Allocation::tasks ranks or fewer
-  std::int64_t micro_batch = 1;
+/// A run on the mesh that it takes there, of Allocation::tasks ranks or fewer.
+struct ElasticRun : ResolvedRun {
   std::size_t rank_bytes = 0;  ///< of the rank that needs most memory
 };
 
@@ -44,10 +42,10 @@ struct ElasticMesh {
 /// @throws UserError (config) with its place in the run file: what the run file's own mesh is
 ///   refused for, if nothing else works either; or when no mesh fits into the memory, with the
 ///   least that one needs
-ElasticMesh choose_mesh(const runfile::EffectiveConfig& effective, const Allocation& allocation);
+ElasticRun choose_mesh(const runfile::EffectiveConfig& effective, const Allocation& allocation);
 
 /// The nodes of an allocation on which the mesh that choose_mesh() takes has no rank.
-int idle_nodes(const ElasticMesh& chosen, const Allocation& allocation);
+int idle_nodes(const ElasticRun& chosen, const Allocation& allocation);
 
 /// Which numbers of nodes from least to most leave some idle, in ascending order: they are paid for
 /// all the same. Counts for which there is no mesh are left out, and those far beyond any
@@ -59,7 +57,7 @@ std::vector<int> counts_with_idle_nodes(const runfile::EffectiveConfig& effectiv
 
 /// What differs from what `fourfold train` would take on all tasks, as texts of --set; empty:
 /// nothing.
-std::vector<std::string> overrides_for(const ElasticMesh& chosen, const runfile::RunConfig& config,
+std::vector<std::string> overrides_for(const ElasticRun& chosen, const runfile::RunConfig& config,
                                        std::int64_t tasks);
 
 /// What Slurm has given to this job, from the environment of its batch script or of a step; nothing
