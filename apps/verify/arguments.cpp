@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <iterator>
 #include <set>
+#include <utility>
 
 namespace fourfold::verify {
 namespace {
@@ -206,8 +207,9 @@ train::RunOnMesh read_mesh(const Arguments& arguments, const std::string& text) 
                       "mesh.dp = \"auto\" says nothing here (there is no launcher); give a number");
     }
     require_few_ranks(shape);
-    require_the_same_steps(train::resolve_run(effective, shape.ranks()));
-    return {text, effective.config, shape};
+    train::ResolvedRun run = train::resolve_run(effective, shape.ranks());
+    require_the_same_steps(run);
+    return {std::move(run), text};
   } catch (const UserError& error) {
     throw UserError(error.code(), format_message("--mesh {}: {}", text, error.what()));
   }

@@ -17,20 +17,22 @@ namespace fourfold::train {
 namespace {
 
 /// The reference in the other's precision: what is compared are meshes.
-runfile::RunConfig in_precision_of(const runfile::RunConfig& other, runfile::RunConfig config) {
+ResolvedRun in_precision_of(const runfile::RunConfig& other, const ResolvedRun& reference) {
+  runfile::RunConfig config = reference.config;
   config.train.precision = other.train.precision;
   config.train.loss_scale = other.train.loss_scale;
   config.train.loss_scale_initial = other.train.loss_scale_initial;
   config.train.loss_scale_min = other.train.loss_scale_min;
   config.train.loss_scale_window = other.train.loss_scale_window;
   config.optim.stochastic_rounding = other.optim.stochastic_rounding;
-  return config;
+  return resolve_run({.config = std::move(config)}, reference.mesh.ranks());
 }
 
-runfile::RunConfig in_f32(runfile::RunConfig config) {
+ResolvedRun in_f32(const ResolvedRun& reference) {
+  runfile::RunConfig config = reference.config;
   config.train.precision = DType::f32;
   config.optim.stochastic_rounding = false;
-  return config;
+  return resolve_run({.config = std::move(config)}, reference.mesh.ranks());
 }
 
 /// Each one up or down, at random and the same every time.
@@ -118,7 +120,7 @@ Tolerances tolerances_for(const runfile::RunConfig& config) noexcept {
 
 MeshComparison train_reference(const RunOnMesh& reference, std::int64_t steps,
                                const Tolerances& tolerances, const BeforeStep& before_step) {
-  MeshWalk walk(reference.config, reference.mesh, tolerances.product);
+  MeshWalk walk(reference, tolerances.product);
   MeshComparer comparer(reference.config.optim, walk.table(), tolerances);
   comparer.compare_initial_weights(walk.start().weights, walk.start().weights);
   for (std::int64_t step = 0; step < steps; ++step) {
@@ -145,10 +147,9 @@ MeshComparison compare_meshes(const RunOnMesh& reference, const RunOnMesh& other
                               const BeforeStep& before_step) {
   require_same_tensors(reference, other);
   const DType precision = other.config.train.precision;
-  MeshWalk walk(other.config, other.mesh, tolerances.product);
-  MeshWalk repeat(in_precision_of(other.config, reference.config), reference.mesh,
-                  tolerances.product);
-  MeshWalk round_otherwise(in_f32(reference.config), reference.mesh);
+  MeshWalk walk(other, tolerances.product);
+  MeshWalk repeat(in_precision_of(other.config, reference), tolerances.product);
+  MeshWalk round_otherwise(in_f32(reference));
   MeshComparer comparer(reference.config.optim, repeat.table(), tolerances);
   comparer.compare_initial_weights(repeat.start().weights, walk.start().weights);
   for (std::int64_t step = 0; step < steps; ++step) {

@@ -90,9 +90,9 @@ class MeshWalk::Rank {
 namespace {
 
 /// Observed products are not recorded.
-runfile::RunConfig without_graphs(runfile::RunConfig config) {
-  config.train.cuda_graphs = runfile::CudaGraphs::never;
-  return config;
+ResolvedRun without_graphs(ResolvedRun run) {
+  run.config.train.cuda_graphs = runfile::CudaGraphs::never;
+  return run;
 }
 
 std::string text_of(const StepOutcome& outcome) {
@@ -125,13 +125,13 @@ ParameterValues unscaled(ParameterValues gradients, double loss_scale) {
 
 }  // namespace
 
-MeshWalk::MeshWalk(const runfile::RunConfig& config, const comm::MeshShape& mesh,
-                   std::optional<double> product_tolerance)
-    : run_(resolve_run({.config = product_tolerance ? without_graphs(config) : config}, mesh)),
-      table_(model::parameter_table(config.model)),
-      tasks_(static_cast<int>(mesh.ranks()), [this, product_tolerance](comm::Communicator& world) {
-        return std::make_unique<Rank>(run_, product_tolerance, world);
-      }) {
+MeshWalk::MeshWalk(ResolvedRun run, std::optional<double> product_tolerance)
+    : run_(product_tolerance ? without_graphs(std::move(run)) : std::move(run)),
+      table_(model::parameter_table(run_.config.model)),
+      tasks_(static_cast<int>(run_.mesh.ranks()),
+             [this, product_tolerance](comm::Communicator& world) {
+               return std::make_unique<Rank>(run_, product_tolerance, world);
+             }) {
   LogicalValues weights(table_, "initial weight");
   tasks_.run([&](const std::unique_ptr<Rank>& rank) {
     rank->give_weights(weights);

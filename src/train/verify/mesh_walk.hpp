@@ -46,13 +46,11 @@ struct StepTrace : StepOutcome {
 class MeshWalk {
  public:
   /// Starts the ranks and draws the initial weights. Blocks until all have them.
-  /// @param config  validated; a copy is kept
   /// @param product_tolerance  every product of the model is checked where it is made
   ///   (MatmulCheck), with this tolerance; absent: none is
   /// @throws UserError as Trainer, about data and sizes; this and step() throw what a rank throws,
   ///   after which only the destructor may be called
-  MeshWalk(const runfile::RunConfig& config, const comm::MeshShape& mesh,
-           std::optional<double> product_tolerance = {});
+  explicit MeshWalk(ResolvedRun run, std::optional<double> product_tolerance = {});
   ~MeshWalk();
 
   const std::vector<model::ParameterSpec>& table() const noexcept { return table_; }

@@ -76,7 +76,7 @@ train::RunOnMesh run_on(const TinyRun& tiny, const std::string& family,
                  {fmt::format("mesh.pp={}", mesh.pp), fmt::format("mesh.dp={}", mesh.dp),
                   fmt::format("mesh.cp={}", mesh.cp), fmt::format("mesh.tp={}", mesh.tp)});
   options.insert(options.end(), more.begin(), more.end());
-  return {mesh.str(), tiny.config(steps, "none", options).config, mesh};
+  return {train::resolve_run(tiny.config(steps, "none", options), mesh.ranks()), mesh.str()};
 }
 
 train::Tolerances tolerances_of(const train::RunOnMesh& run) {
@@ -107,7 +107,7 @@ struct Calls {
 
 /// Of all products that a run makes.
 std::vector<Calls> count_calls(const train::RunOnMesh& run) {
-  train::MeshWalk walk(run.config, run.mesh);
+  train::MeshWalk walk(run);
   MatmulFault::count_only();
   walk.step();
   MatmulFault::disarm();
@@ -160,7 +160,7 @@ std::vector<SpoiledStep> spoil_each_step(const train::RunOnMesh& run,
                                          std::size_t last_step, std::uint32_t seed) {
   Faults faults(seed);
   std::vector<SpoiledStep> result;
-  train::MeshWalk walk(run.config, run.mesh, train::Tolerances{}.product);
+  train::MeshWalk walk(run, train::Tolerances{}.product);
   for (std::size_t step = 0; step < last_step; ++step) {
     const Calls& of_product = calls[(first + step) % calls.size()];
     faults.arm(of_product);
@@ -369,11 +369,11 @@ TEST_CASE("every sound mesh beside the reference", "[.][mesh_faults_sound]") {
   sweep.for_each([&](const TinyRun& tiny, const std::string& family, const Case& each,
                      const std::string& row) {
     const train::RunOnMesh run = run_on(tiny, family, sweep.precision, each);
-    train::RunOnMesh reference = run;
-    reference.mesh = {};
-    reference.config.mesh = run_on(tiny, family, sweep.precision).config.mesh;
-    reference.config.train.recompute = {};
-    reference.config.offload = {};
+    runfile::RunConfig on_one = run.config;
+    on_one.mesh = run_on(tiny, family, sweep.precision).config.mesh;
+    on_one.train.recompute = {};
+    on_one.offload = {};
+    const train::RunOnMesh reference{train::resolve_run({.config = on_one}, 1), run.name};
     const train::MeshComparison result =
         train::compare_meshes(reference, run, steps, tolerances_of(run));
     fmt::print("{} {} | {:.2f} | {:.2f} | {:.1e} | {:.1e} | {:.1e} | {} |\n", row,

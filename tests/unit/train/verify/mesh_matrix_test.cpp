@@ -40,7 +40,7 @@ Options model_options(const std::string& family) {
 train::RunOnMesh run_on(const TinyRun& tiny, const std::string& family, const comm::MeshShape& mesh,
                         const Options& more = {}) {
   const Options options = joined(joined(model_options(family), test::mesh_options(mesh)), more);
-  return {mesh.str(), tiny.config(steps, "none", options).config, mesh};
+  return {train::resolve_run(tiny.config(steps, "none", options), mesh.ranks()), mesh.str()};
 }
 
 test::MeshTrace trace(const TinyRun& tiny, const std::string& family, const comm::MeshShape& mesh,

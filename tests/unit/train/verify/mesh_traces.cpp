@@ -7,7 +7,7 @@
 namespace fourfold::test {
 
 MeshTrace trace_mesh(const runfile::RunConfig& config, const comm::MeshShape& mesh, int steps) {
-  train::MeshWalk walk(config, mesh);
+  train::MeshWalk walk(train::resolve_run({.config = config}, mesh));
   MeshTrace trace{.mesh = mesh,
                   .optim = config.optim,
                   .table = walk.table(),

@@ -65,9 +65,9 @@ TEST_CASE("a step repeated from its start has its bits", "[mesh_walk]") {
   const std::vector<std::string> options{"model.dropout=0.1", "train.precision=" + precision,
                                          "train.loss_scale_initial=1073741824",  // f16 overflows
                                          "offload.optimizer=" + tier};
-  const runfile::RunConfig config = tiny.config(8, "none", options).config;
-  train::MeshWalk walk(config, {.dp = 2});
-  train::MeshWalk repeat(config, {.dp = 2});
+  const train::ResolvedRun run = train::resolve_run(tiny.config(8, "none", options), 2);
+  train::MeshWalk walk(run);
+  train::MeshWalk repeat(run);
   CAPTURE(precision, tier);
   for (int step = 0; step < 8; ++step) {
     train::StepStart start = walk.start();
@@ -86,9 +86,9 @@ TEST_CASE("a step repeated from its start has its bits", "[mesh_walk]") {
 
 TEST_CASE("another start is another step", "[mesh_walk]") {
   const test::TinyRun tiny("llama");
-  const runfile::RunConfig config = tiny.config(2, "none", {}).config;
-  train::MeshWalk walk(config, {});
-  train::MeshWalk repeat(config, {.tp = 2});
+  const runfile::EffectiveConfig config = tiny.config(2, "none", {});
+  train::MeshWalk walk(train::resolve_run(config, 1));
+  train::MeshWalk repeat(train::resolve_run(config, {.tp = 2}));
   train::StepStart start = walk.start();
   start.weights.back()[3] += 0.5F;
   CHECK(repeat.step_from(start).loss != walk.step().loss);
@@ -97,9 +97,9 @@ TEST_CASE("another start is another step", "[mesh_walk]") {
 
 TEST_CASE("what a rank throws comes out, and no thread is left waiting", "[mesh_walk]") {
   const test::TinyRun tiny("gpt2");
-  runfile::RunConfig config = tiny.config(2, "none", {}).config;
-  config.data.train = {(tiny.folder() / "nowhere").string()};
-  CHECK_THROWS_AS(train::MeshWalk(config, {.dp = 2}), UserError);
+  train::ResolvedRun run = train::resolve_run(tiny.config(2, "none", {}), 2);
+  run.config.data.train = {(tiny.folder() / "nowhere").string()};
+  CHECK_THROWS_AS(train::MeshWalk(run), UserError);
 
   train::RankTasks<int> tasks(3, [](comm::Communicator& world) { return world.rank(); });
   std::atomic<int> sum = 0;

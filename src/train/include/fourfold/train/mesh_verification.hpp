@@ -5,9 +5,7 @@
 /// this process, and nothing is written.
 #pragma once
 
-#include <fourfold/base/dtype.hpp>
-#include <fourfold/comm/mesh.hpp>
-#include <fourfold/runfile/run_config.hpp>
+#include <fourfold/train/resolved_run.hpp>
 
 #include <cstdint>
 #include <functional>
@@ -22,10 +20,8 @@ namespace fourfold::train {
 inline constexpr std::int64_t most_attention_rows = 512;
 
 /// A run on one mesh.
-struct RunOnMesh {
-  std::string name;           ///< for messages
-  runfile::RunConfig config;  ///< validated
-  comm::MeshShape mesh;
+struct RunOnMesh : ResolvedRun {
+  std::string name;  ///< for messages
 };
 
 /// The largest errors that pass, the same at every step. These are for f32.
