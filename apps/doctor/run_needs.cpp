@@ -3,9 +3,7 @@
 #include "run_needs.hpp"
 
 #include <fourfold/comm/fail_together.hpp>
-#include <fourfold/device/device.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
-#include <fourfold/io/checkpoint_plan.hpp>
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/train/elastic_mesh.hpp>
 #include <fourfold/train/load_run.hpp>
@@ -97,23 +95,14 @@ train::ResolvedRun run_on(const runfile::EffectiveConfig& effective, int ranks) 
 void plan(const runfile::EffectiveConfig& effective, int rank, int ranks, RunNeeds& needs) {
   const train::ResolvedRun run = run_on(effective, ranks);
   needs.mesh = run.mesh;
-  const runfile::RunConfig& config = run.config;
   const bool takes_part = rank < run.mesh.ranks();
   const train::RankPlan plan = train::plan_rank(run, takes_part ? rank : 0);
-  const auto layouts = train::state_layouts(run, train::saved_tensors(run));
-  const auto bytes = io::plan_save(layouts, static_cast<int>(run.mesh.ranks())).bytes_of_rank;
+  const std::vector<std::int64_t> bytes = train::saved_bytes(run);
   needs.save_bytes = std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0});
   needs.most_saved_by_rank_bytes = std::ranges::max(bytes);
-  if (!takes_part) {
-    return;
-  }
-  needs.offloaded_bytes = plan.file_bytes;
-  const std::size_t beside = plan.host_bytes + plan.image_bytes + plan.process_bytes;
-  needs.rank_bytes = device::has_own_memory ? beside
-                                            : std::accumulate(plan.memory_bytes.begin(),
-                                                              plan.memory_bytes.end(), beside);
-  if (config.checkpoint.async) {
-    needs.rank_bytes += config.checkpoint.async_copies * needs.most_saved_by_rank_bytes;
+  if (takes_part) {
+    needs.offloaded_bytes = plan.file_bytes;
+    needs.rank_bytes = train::node_bytes(run, {&plan, 1});
   }
 }
 

@@ -15,7 +15,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <numeric>
 #include <ranges>
 
 namespace fourfold::plan_program {
@@ -96,21 +95,13 @@ std::size_t bytes_of(const train::RankPlan& plan, device::MemoryUse use) {
   return plan.memory_bytes[static_cast<std::size_t>(use)];
 }
 
-std::size_t total(const train::RankPlan& plan) {
-  return std::accumulate(plan.memory_bytes.begin(), plan.memory_bytes.end(), plan.library_bytes);
+/// Of the rank that has most of it.
+template <class Bytes>
+std::size_t most_of(const std::vector<train::RankPlan>& ranks, Bytes bytes) {
+  return std::ranges::max(ranks | std::views::transform(bytes));
 }
 
 constexpr const char* stage_row = "{:>5}  {:>11}  {:>9}  {:>9}  {:>9}  {:>11}  {:>9}  {:>9}  {}\n";
-
-/// The first rank of each stage.
-std::vector<train::RankPlan> plan_stages(const PlannedRun& run) {
-  std::vector<train::RankPlan> plans;
-  for (int pp = 0; pp < run.mesh.pp; ++pp) {
-    const std::int64_t first = comm::rank_of(run.mesh, {.pp = pp, .dp = 0, .cp = 0, .tp = 0});
-    plans.push_back(train::plan_rank(run, first, run.compute_capability));
-  }
-  return plans;
-}
 
 std::string stage_line(const PlannedRun& run, const train::RankPlan& plan, const ByteUnit& unit) {
   using device::MemoryUse;
@@ -121,17 +112,13 @@ std::string stage_line(const PlannedRun& run, const train::RankPlan& plan, const
   return fmt::format(stage_row, pp, fmt::format("{:g}", peak_of(run.layout.schedule, pp)),
                      size(MemoryUse::weights), size(MemoryUse::gradients),
                      size(MemoryUse::optimizer), size(MemoryUse::activations), unit.str(beside),
-                     unit.str(total(plan)), units_text(plan.chunks, run.config.model));
+                     unit.str(plan.device_bytes()), units_text(plan.chunks, run.config.model));
 }
 
 /// What the rank with most of it has elsewhere; nothing if all is in device memory.
 std::string offload_text(const PlannedRun& run, const std::vector<train::RankPlan>& stages) {
-  std::size_t host_bytes = 0;
-  std::size_t file_bytes = 0;
-  for (const train::RankPlan& plan : stages) {
-    host_bytes = std::max(host_bytes, plan.host_bytes);
-    file_bytes = std::max(file_bytes, plan.file_bytes);
-  }
+  const std::size_t host_bytes = most_of(stages, &train::RankPlan::host_bytes);
+  const std::size_t file_bytes = most_of(stages, &train::RankPlan::file_bytes);
   if (host_bytes == 0) {
     return "";
   }
@@ -158,10 +145,7 @@ std::string process_text(std::int64_t ranks) {
 
 /// What saves and loads take where the state is in a device's memory.
 std::string image_text(const std::vector<train::RankPlan>& stages) {
-  std::size_t bytes = 0;
-  for (const train::RankPlan& plan : stages) {
-    bytes = std::max(bytes, plan.image_bytes);
-  }
+  const std::size_t bytes = most_of(stages, &train::RankPlan::image_bytes);
   const ByteUnit unit = unit_for(bytes);
   return bytes == 0 ? ""
                     : fmt::format(
@@ -176,9 +160,7 @@ std::string copy_text(const PlannedRun& run) {
   if (!config.async && config.node_local_dir.empty()) {
     return "";
   }
-  const auto ranks = static_cast<int>(run.mesh.ranks());
-  const auto layouts = train::state_layouts(run, train::saved_tensors(run));
-  const std::size_t saved = std::ranges::max(io::plan_save(layouts, ranks).bytes_of_rank);
+  const std::size_t saved = std::ranges::max(train::saved_bytes(run));
   std::string text;
   if (config.async) {
     const std::size_t bytes = config.async_copies * saved;
@@ -255,12 +237,8 @@ std::string run_report(const PlannedRun& run) {
                   config.train.global_batch, config.model.context, run.batches.accumulation_steps(),
                   config.train.micro_batch);
   text += "\n";
-  const std::vector<train::RankPlan> stages = plan_stages(run);
-  std::size_t most = 0;
-  for (const train::RankPlan& plan : stages) {
-    most = std::max(most, total(plan));
-  }
-  const ByteUnit unit = unit_for(most);
+  const std::vector<train::RankPlan> stages = train::plan_stages(run, run.compute_capability);
+  const ByteUnit unit = unit_for(most_of(stages, &train::RankPlan::device_bytes));
   text += fmt::format(stage_row, "stage", "micro-b.", "weights", "gradients", "optimizer",
                       "activations", "other", unit.name, "holds");
   for (const train::RankPlan& plan : stages) {
@@ -286,7 +264,7 @@ std::string rank_report(const PlannedRun& run, std::int64_t rank) {
   }
   text += fmt::format("  tokens   {}\n", tokens_text(plan, run.config.model.context));
   text += fmt::format("  holds    {}\n", units_text(plan.chunks, run.config.model));
-  const ByteUnit unit = unit_for(total(plan));
+  const ByteUnit unit = unit_for(plan.device_bytes());
   text += "  memory  ";
   for (std::size_t use = 0; use < device::memory_use_count; ++use) {
     text += fmt::format(" {} {}", device::name(static_cast<device::MemoryUse>(use)),
@@ -295,7 +273,7 @@ std::string rank_report(const PlannedRun& run, std::int64_t rank) {
   if (plan.library_bytes > 0) {
     text += fmt::format(" libraries {}", unit.str(plan.library_bytes));
   }
-  text += fmt::format(", together {} {}\n  tensors\n", unit.str(total(plan)), unit.name);
+  text += fmt::format(", together {} {}\n  tensors\n", unit.str(plan.device_bytes()), unit.name);
   for (const model::Parameter& tensor : plan.tensors) {
     text += fmt::format("    {:<40} {}\n", tensor.spec.name, box_text(tensor));
   }

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
-#include <numeric>
 #include <string_view>
 
 namespace fourfold::benchmarks {
@@ -58,9 +57,7 @@ std::string quoted_list(const std::vector<std::string>& words) {
 }
 
 std::size_t planned_bytes(const runfile::RunConfig& config) {
-  const train::ResolvedRun run = train::resolve_run({.config = config}, comm::MeshShape{});
-  const train::RankPlan plan = train::plan_rank(run, 0);
-  return std::accumulate(plan.memory_bytes.begin(), plan.memory_bytes.end(), plan.library_bytes);
+  return train::plan_rank(train::resolve_run({.config = config}, 1), 0).device_bytes();
 }
 
 }  // namespace

@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <numeric>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -81,19 +80,6 @@ std::vector<comm::MeshShape> smaller_meshes(const RunConfig& config, std::int64_
     return std::tuple(mesh.tp, mesh.cp, mesh.ranks(), mesh.pp);
   });
   return meshes;
-}
-
-/// Memory of the rank that needs most.
-std::size_t most_bytes(const ResolvedRun& run) {
-  std::size_t most = 0;
-  for (int pp = 0; pp < run.mesh.pp; ++pp) {
-    const std::int64_t first = comm::rank_of(run.mesh, {.pp = pp, .dp = 0, .cp = 0, .tp = 0});
-    const RankPlan plan = plan_rank(run, first);
-    most =
-        std::max(most, std::accumulate(plan.memory_bytes.begin(), plan.memory_bytes.end(),
-                                       plan.host_bytes + plan.library_bytes + plan.process_bytes));
-  }
-  return most;
 }
 
 /// Looks for a mesh that works, and keeps the reason why none does.
@@ -179,7 +165,7 @@ class Search {
 
   std::optional<ElasticRun> fitting(ResolvedRun resolved) {
     ElasticRun run{std::move(resolved)};
-    run.rank_bytes = most_bytes(run);
+    run.rank_bytes = node_bytes(run, plan_stages(run));
     const std::int64_t tasks_per_node =
         (allocation_.tasks + allocation_.nodes - 1) / allocation_.nodes;
     const std::size_t needed = run.rank_bytes * std::min(run.mesh.ranks(), tasks_per_node);

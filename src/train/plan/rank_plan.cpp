@@ -7,10 +7,12 @@
 #include <fourfold/parallel/context_parallel.hpp>
 #include <fourfold/train/batch_loader.hpp>
 #include <fourfold/train/rank_plan.hpp>
+#include <fourfold/train/state_layouts.hpp>
 #include <fourfold/train/step_runner.hpp>
 #include <fourfold/train/training_state.hpp>
 
 #include <algorithm>
+#include <numeric>
 #include <span>
 
 namespace fourfold::train {
@@ -104,6 +106,29 @@ RankPlan plan_rank(const ResolvedRun& run, std::int64_t rank, int compute_capabi
   plan.image_bytes = image_bytes(run.config, runner);
   plan.file_bytes = runner.tier().file_bytes();
   return plan;
+}
+
+std::vector<RankPlan> plan_stages(const ResolvedRun& run, int compute_capability) {
+  std::vector<RankPlan> plans;
+  for (int pp = 0; pp < run.mesh.pp; ++pp) {
+    const std::int64_t first = comm::rank_of(run.mesh, {.pp = pp, .dp = 0, .cp = 0, .tp = 0});
+    plans.push_back(plan_rank(run, first, compute_capability));
+  }
+  return plans;
+}
+
+std::size_t RankPlan::device_bytes() const noexcept {
+  return std::accumulate(memory_bytes.begin(), memory_bytes.end(), library_bytes);
+}
+
+std::size_t node_bytes(const ResolvedRun& run, std::span<const RankPlan> ranks) {
+  const runfile::CheckpointConfig& saves = run.config.checkpoint;
+  std::size_t most = 0;
+  for (const RankPlan& plan : ranks) {
+    most = std::max(most, plan.host_bytes + plan.process_bytes + plan.image_bytes +
+                              (device::has_own_memory ? 0 : plan.device_bytes()));
+  }
+  return saves.async ? most + saves.async_copies * std::ranges::max(saved_bytes(run)) : most;
 }
 
 }  // namespace fourfold::train

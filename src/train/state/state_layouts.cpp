@@ -214,6 +214,11 @@ std::vector<io::TensorLayout> state_layouts(const ResolvedRun& run,
   return layouts;
 }
 
+std::vector<std::int64_t> saved_bytes(const ResolvedRun& run) {
+  const auto layouts = state_layouts(run, saved_tensors(run));
+  return io::plan_save(layouts, static_cast<int>(run.mesh.ranks())).bytes_of_rank;
+}
+
 TargetMesh target_mesh(const runfile::RunConfig& saved, const std::string& mesh,
                        std::span<const io::TensorId> tensors) {
   runfile::EffectiveConfig effective = config_on(saved, mesh);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/tiny_run.hpp"
 
+#include <fourfold/device/device.hpp>
 #include <fourfold/train/elastic_mesh.hpp>
 #include <fourfold/train/rank_plan.hpp>
 #include <fourfold/train/resolved_run.hpp>
@@ -171,11 +172,14 @@ TEST_CASE("a mesh has to fit into the memory of its nodes", "[elastic_mesh]") {
     CHECK(elastic.choose(1, {}, 1, process_bytes(1) + (std::size_t{4} << 20)).mesh.ranks() == 1);
     CHECK(elastic.choose(8, {}, 1, 4 * process_bytes(1)).mesh.dp < 4);
   }
-  // Fewer replicas on a node need less of it.
-  CHECK(elastic.choose(8, shared, 1, 8 * rank_bytes - 1).mesh.dp < 8);
-  CHECK_THROWS_AS(
-      elastic.choose(8, {"mesh.zero=1", "mesh.dp=8", "train.micro_batch=1"}, 1, 8 * rank_bytes - 1),
-      UserError);
+  // Fewer replicas on a node need less of it: of hosts all, of GPUs' nodes the state's images,
+  // which are cut in any number of shares.
+  const std::string zero = device::has_own_memory ? "mesh.zero=0" : "mesh.zero=1";
+  const Options eight{zero, "train.micro_batch=1"};
+  const std::size_t too_few = 8 * elastic.choose(8, eight).rank_bytes - 1;
+  CHECK(elastic.choose(8, eight, 1, too_few).mesh.dp < 8);
+  CHECK_THROWS_AS(elastic.choose(8, {zero, "mesh.dp=8", "train.micro_batch=1"}, 1, too_few),
+                  UserError);
 }
 
 TEST_CASE("a run goes on at another size with the same data", "[elastic_mesh]") {

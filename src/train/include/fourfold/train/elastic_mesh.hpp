@@ -29,7 +29,7 @@ struct Allocation {
 
 /// A run on the mesh that it takes there, of Allocation::tasks ranks or fewer.
 struct ElasticRun : ResolvedRun {
-  std::size_t rank_bytes = 0;  ///< of the rank that needs most memory
+  std::size_t rank_bytes = 0;  ///< node_bytes() of the rank that needs most
 };
 
 /// The mesh of a run. A number of mesh.dp leaves no choice: that mesh, on as many tasks. With

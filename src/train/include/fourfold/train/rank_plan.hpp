@@ -18,7 +18,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <string>
+#include <span>
 #include <vector>
 
 namespace fourfold::train {
@@ -37,6 +37,9 @@ struct RankPlan {
   std::size_t process_bytes = 0;  ///< process_bytes(), in host memory
   std::size_t image_bytes = 0;    ///< pinned, for the state of a device in saves and loads
   std::size_t file_bytes = 0;     ///< offloaded state on disk
+
+  /// Of the device, or of the host that is one.
+  std::size_t device_bytes() const noexcept;
 };
 
 /// Of H100 and H200: what is planned for where nobody says.
@@ -59,5 +62,12 @@ std::size_t process_bytes(std::int64_t ranks);
 /// @pre 0 <= rank < run.mesh.ranks()
 RankPlan plan_rank(const ResolvedRun& run, std::int64_t rank,
                    int compute_capability = usual_compute_capability);
+/// The first rank of each stage of the pipeline; none needs more than it.
+std::vector<RankPlan> plan_stages(const ResolvedRun& run,
+                                  int compute_capability = usual_compute_capability);
+
+/// What the one of these ranks that needs most takes of its node's memory, copies of checkpoints
+/// that are written in the background included. In builds for GPUs a device's memory is not of it.
+std::size_t node_bytes(const ResolvedRun& run, std::span<const RankPlan> ranks);
 
 }  // namespace fourfold::train

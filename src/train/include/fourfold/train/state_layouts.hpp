@@ -10,6 +10,7 @@
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/train/resolved_run.hpp>
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -32,6 +33,9 @@ std::vector<io::TensorId> saved_tensors(const ResolvedRun& run);
 /// @param tensors  those of parameters that the model has not are left out
 std::vector<io::TensorLayout> state_layouts(const ResolvedRun& run,
                                             std::span<const io::TensorId> tensors);
+
+/// What each rank writes of a checkpoint.
+std::vector<std::int64_t> saved_bytes(const ResolvedRun& run);
 
 /// A mesh for a state to be cut for, with what else in [mesh] decides where tensors lie.
 struct TargetMesh {
