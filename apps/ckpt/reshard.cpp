@@ -85,10 +85,17 @@ void refuse_other_tensors(const io::Checkpoint& checkpoint,
   }
 }
 
+/// The mesh that a state is cut for, and how it lies there.
+struct Target {
+  comm::MeshShape shape;
+  std::vector<io::TensorLayout> layouts;
+};
+
 /// What is wrong with the mesh was written after --to here.
-train::TargetMesh target_of(const io::Checkpoint& checkpoint, const std::string& mesh) {
+Target target_of(const io::Checkpoint& checkpoint, const std::string& mesh) {
   try {
-    return train::target_mesh(train::saved_config(checkpoint), mesh, tensors_of(checkpoint));
+    const train::ResolvedRun run = train::resolve_target(train::saved_config(checkpoint), mesh);
+    return {run.mesh, train::state_layouts(run, tensors_of(checkpoint))};
   } catch (const UserError& error) {
     throw UserError(error.code(), format_message("--to {}: {}", mesh, MadeLines{error.what()}),
                     error.where());
@@ -102,7 +109,7 @@ io::PlanOptions plan_options(const std::string& files, std::int64_t ranks) {
   return {.file_of_rank = io::shared_files(static_cast<int>(ranks), std::stoi(files))};
 }
 
-io::SavePlan save_plan(const train::TargetMesh& target, const io::PlanOptions& options) {
+io::SavePlan save_plan(const Target& target, const io::PlanOptions& options) {
   return io::plan_save(target.layouts, static_cast<int>(target.shape.ranks()), options);
 }
 
@@ -116,7 +123,7 @@ std::size_t file_count(const io::SavePlan& plan, const io::PlanOptions& options)
   return files.size();
 }
 
-void print_plan(const io::Checkpoint& checkpoint, const train::TargetMesh& target,
+void print_plan(const io::Checkpoint& checkpoint, const Target& target,
                 const io::PlanOptions& options, const Request& request) {
   const io::SavePlan plan = save_plan(target, options);
   if (request.json) {
@@ -139,7 +146,7 @@ void print_plan(const io::Checkpoint& checkpoint, const train::TargetMesh& targe
   program::print("nothing was written (--dry-run)\n");
 }
 
-void print_report(const io::Checkpoint& checkpoint, const train::TargetMesh& target,
+void print_report(const io::Checkpoint& checkpoint, const Target& target,
                   const io::PlanOptions& options, const io::SaveReport& report, bool json) {
   if (json) {
     program::print_text(written_json({.path = report.path,
@@ -252,7 +259,7 @@ ExitCode reshard(const Request& request) {
     const bool is_shown = world.rank() == 0 && !request.dry_run;
     program::Progress progress(is_shown ? request.progress : "none", "resharded");
     const io::Checkpoint checkpoint = train::open_named_checkpoint(request.checkpoint, world);
-    const train::TargetMesh target = target_of(checkpoint, request.mesh);
+    const Target target = target_of(checkpoint, request.mesh);
     refuse_other_tensors(checkpoint, target.layouts);
     refuse_steps_of_another_run(request, checkpoint, world);
     const io::PlanOptions plan = plan_options(request.files, target.shape.ranks());

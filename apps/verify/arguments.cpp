@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <set>
 #include <utility>
 
 namespace fourfold::verify {
@@ -53,57 +52,6 @@ EXAMPLES
   fourfold verify run.toml --mesh dp=1 --mesh dp=2,tp=2
   fourfold verify run.toml --mesh dp=1 --mesh dp=4,train.micro_batch=1 --steps 20 --json
 )";
-
-/// Cuts at commas that stand outside brackets and quotes.
-std::vector<std::string> items(const std::string& text) {
-  std::vector<std::string> result(1);
-  int depth = 0;
-  char quote = 0;
-  for (const char c : text) {
-    if (quote != 0) {
-      quote = c == quote ? '\0' : quote;
-    } else if (c == '"' || c == '\'') {
-      quote = c;
-    } else if (c == '[' || c == ']') {
-      depth += c == '[' ? 1 : -1;
-    }
-    if (c == ',' && depth == 0 && quote == 0) {
-      result.emplace_back();
-    } else {
-      result.back() += c;
-    }
-  }
-  return result;
-}
-
-/// "tp=2" is mesh.tp=2.
-std::string full_override(const std::string& item) {
-  const std::string key = item.substr(0, item.find('='));
-  return key.find('.') == std::string::npos ? "mesh." + item : item;
-}
-
-/// --set texts of a mesh. Of one key's two values one would be dropped without a word.
-std::vector<std::string> overrides_of(const std::string& text) {
-  std::vector<std::string> result;
-  std::set<std::string> keys;
-  for (const std::string& item : items(text)) {
-    if (item.find('=') == std::string::npos) {
-      throw UserError(
-          ExitCode::config,
-          format_message("--mesh {}: \"{}\" has no value (a mesh is KEY=VALUE,... of [mesh], other "
-                         "keys with their table); write for instance --mesh dp=2,tp=2",
-                         text, item));
-    }
-    result.push_back(full_override(item));
-    const std::string key = result.back().substr(0, result.back().find('='));
-    if (!keys.insert(key).second) {
-      throw UserError(
-          ExitCode::config,
-          format_message("{} stands there twice (it has one value); leave one out", key));
-    }
-  }
-  return result;
-}
 
 /// Ranks are threads here, with a whole program's memory each.
 void require_few_ranks(const comm::MeshShape& mesh) {
@@ -190,11 +138,8 @@ void require_offload_path(const runfile::OffloadConfig& offload) {
 
 train::RunOnMesh read_mesh(const Arguments& arguments, const std::string& text) {
   std::vector<std::string> overrides = arguments.overrides;
-  for (const comm::Axis axis : comm::all_axes) {
-    overrides.push_back(fmt::format("mesh.{}=1", name(axis)));
-  }
   try {
-    std::ranges::move(overrides_of(text), std::back_inserter(overrides));
+    std::ranges::move(runfile::mesh_overrides(text), std::back_inserter(overrides));
     const runfile::EffectiveConfig effective = train::load_run(arguments.run_file, overrides);
     if (text == arguments.meshes.front()) {
       runfile::log_remarks(effective);

@@ -76,7 +76,7 @@ class Measurement {
 
   /// Leaves the last checkpoint there.
   void save() {
-    const train::TargetMesh target = benchmarks::cut_for(run_, options_.saved);
+    const benchmarks::CutState target = benchmarks::cut_for(run_, options_.saved);
     const HeldState state(target, world_.rank(), true);
     std::vector<std::span<const std::byte>> spans;
     for (const std::span<std::byte> span : state.spans()) {
@@ -116,7 +116,7 @@ class Measurement {
   /// How long a save in the background blocks a rank, beside memcpy of what it holds.
   /// @param replicas  whether all ranks hold what rank 0 does, the same bits
   void block(const std::string& mesh, bool replicas) {
-    const train::TargetMesh target = benchmarks::cut_for(run_, mesh);
+    const benchmarks::CutState target = benchmarks::cut_for(run_, mesh);
     const HeldState state(target, replicas ? 0 : world_.rank(), true);
     std::vector<std::byte> copy(static_cast<std::size_t>(state.bytes()), std::byte{1});
     const io::CheckpointStore store(checkpoints_);
@@ -145,7 +145,7 @@ class Measurement {
   }
 
   void load(const std::string& mesh, bool cold) {
-    const train::TargetMesh target = benchmarks::cut_for(run_, mesh);
+    const benchmarks::CutState target = benchmarks::cut_for(run_, mesh);
     const HeldState state(target, world_.rank(), false);
     const std::vector<std::span<std::byte>> spans = state.spans();
     const io::Checkpoint checkpoint = io::find_checkpoint(checkpoints_, world_);
@@ -221,7 +221,7 @@ void plan(const Options& options, comm::Communicator& world) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
   for (int repeat = 0; repeat < options.repeats; ++repeat) {
-    train::TargetMesh target;
+    benchmarks::CutState target;
     io::SavePlan plan;
     std::string word;
     const double layouts_s = seconds([&] { target = benchmarks::cut_for(run, options.planned); });

@@ -44,11 +44,12 @@ runfile::RunConfig run_of(double state_gib) {
   return run;
 }
 
-train::TargetMesh cut_for(const runfile::RunConfig& config, const std::string& mesh) {
-  return train::target_mesh(config, mesh, tensors_of(config.model));
+CutState cut_for(const runfile::RunConfig& config, const std::string& mesh) {
+  const train::ResolvedRun run = train::resolve_target(config, mesh);
+  return {run.mesh, train::state_layouts(run, tensors_of(config.model))};
 }
 
-HeldState::HeldState(const train::TargetMesh& target, int rank, bool filled) {
+HeldState::HeldState(const CutState& target, int rank, bool filled) {
   std::size_t bytes = 0;
   const auto each = [&](const auto& visit) {
     for (const io::TensorLayout& layout : target.layouts) {

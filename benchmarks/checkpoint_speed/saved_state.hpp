@@ -18,14 +18,20 @@ namespace fourfold::benchmarks {
 /// The run file of a llama whose masters and two moments are about so large.
 runfile::RunConfig run_of(double state_gib);
 
-/// How its state lies on a mesh, "dp=2,zero=1".
-train::TargetMesh cut_for(const runfile::RunConfig& config, const std::string& mesh);
+/// How a state lies on a mesh.
+struct CutState {
+  comm::MeshShape shape;
+  std::vector<io::TensorLayout> layouts;
+};
+
+/// Of that run, on "dp=2,zero=1".
+CutState cut_for(const runfile::RunConfig& config, const std::string& mesh);
 
 /// One rank's share of a state, in memory that has been touched.
 class HeldState {
  public:
   /// `filled`: with numbers, of no pattern that a disk could make less of.
-  HeldState(const train::TargetMesh& target, int rank, bool filled);
+  HeldState(const CutState& target, int rank, bool filled);
   HeldState(const HeldState&) = delete;
   HeldState& operator=(const HeldState&) = delete;
 

@@ -209,6 +209,37 @@ comm::MeshShape mesh_of(const runfile::RunConfig& config, std::int64_t ranks) {
   return mesh;
 }
 
+/// The run file on the other mesh, with a batch that does not stand in the way.
+runfile::RunConfig config_on(const runfile::RunConfig& saved, const std::string& mesh) {
+  std::vector<std::string> overrides = runfile::mesh_overrides(mesh);
+  std::string batch;
+  for (const std::string& text : overrides) {
+    if (!text.starts_with("mesh.")) {
+      throw UserError(ExitCode::config,
+                      format_message("{} is no key of [mesh] (a state is cut by these alone); "
+                                     "leave it out",
+                                     text.substr(0, text.find('='))));
+    }
+    if (text.starts_with("mesh.dp=") && text != "mesh.dp=auto") {
+      batch = "train.global_batch=" + text.substr(8);
+    }
+  }
+  overrides.push_back(batch);
+  runfile::RunConfig open = saved;
+  open.train.micro_batch = 1;
+  try {
+    return runfile::parse_run_config(to_toml(open), "the checkpoint's run file", overrides).config;
+  } catch (const UserError& error) {
+    constexpr std::string_view origin = "--set: ";  // nobody wrote that
+    std::string message = error.what();
+    for (std::size_t at = message.find(origin); at != std::string::npos;
+         at = message.find(origin, at)) {
+      message.erase(at, origin.size());
+    }
+    throw UserError(error.code(), message, error.where());
+  }
+}
+
 }  // namespace
 
 std::string schedule_file_text(const runfile::EffectiveConfig& effective) {
@@ -234,6 +265,22 @@ ResolvedRun resolve_run(const runfile::EffectiveConfig& effective, comm::Communi
 ResolvedRun resolve_run(runfile::EffectiveConfig effective, const comm::MeshShape& mesh) {
   effective.config.mesh.shape = mesh;
   return resolve_run(effective, mesh.ranks());
+}
+
+ResolvedRun resolve_target(const runfile::RunConfig& saved, const std::string& mesh) {
+  runfile::RunConfig config = config_on(saved, mesh);
+  const comm::MeshShape shape = config.mesh.shape;
+  if (shape.dp == 0) {
+    throw UserError(
+        ExitCode::config,
+        format_message("the mesh \"{}\" leaves dp open, and there are no ranks here to tell "
+                       "it from; give its number",
+                       mesh));
+  }
+  constexpr std::int64_t enough_micro_batches = 4;  // per stage and chunk, for any schedule
+  config.train.global_batch =
+      shape.dp * enough_micro_batches * shape.pp * std::max<std::int64_t>(2, config.mesh.chunks);
+  return resolve_run({.config = std::move(config)}, shape.ranks());  // of lines that nobody wrote
 }
 
 }  // namespace fourfold::train

@@ -1,20 +1,15 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
-#include <fourfold/base/error.hpp>
-#include <fourfold/base/message.hpp>
 #include <fourfold/parallel/shard_layout.hpp>
 #include <fourfold/parallel/tensor_cut.hpp>
 #include <fourfold/train/resolved_run.hpp>
 #include <fourfold/train/state_layouts.hpp>
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
-#include <set>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -109,61 +104,6 @@ io::TensorLayout layout_of(const model::ParameterSpec& spec, const io::TensorSta
   return layout;
 }
 
-/// Keys and values of "tp=2,pp=1"; a comma inside brackets belongs to a list.
-std::vector<std::string> assignments(const std::string& mesh) {
-  std::vector<std::string> parts(1);
-  int depth = 0;
-  for (const char c : mesh) {
-    depth += c == '[' ? 1 : c == ']' ? -1 : 0;
-    if (c == ',' && depth == 0) {
-      parts.emplace_back();
-    } else {
-      parts.back() += c;
-    }
-  }
-  return parts;
-}
-
-/// The run file on the other mesh. What only training asks for (a batch that the mesh divides,
-/// enough micro-batches for the schedule) must not stand in the way.
-runfile::EffectiveConfig config_on(const runfile::RunConfig& saved, const std::string& mesh) {
-  std::vector<std::string> overrides;
-  std::set<std::string> named;
-  for (const std::string& part : assignments(mesh)) {
-    const std::string key = part.substr(0, part.find('='));
-    if (key.empty() || key.size() == part.size() || !named.insert(key).second) {
-      throw UserError(
-          ExitCode::config,
-          format_message("the mesh \"{}\" is not a list like tp=2,pp=1,dp=8,zero=1 (\"{}\" is "
-                         "in the way); write each key of [mesh] once, with its value",
-                         mesh, part));
-    }
-    overrides.push_back("mesh." + part);
-    if (key == "dp" && part != "dp=auto") {
-      overrides.push_back("train.global_batch=" + part.substr(3));
-    }
-  }
-  for (const comm::Axis axis : comm::all_axes) {
-    if (!named.contains(std::string(name(axis)))) {
-      overrides.push_back(fmt::format("mesh.{}=1", name(axis)));
-    }
-  }
-  runfile::RunConfig open = saved;
-  open.train.micro_batch = 1;
-  open.train.global_batch = 1;
-  try {
-    return runfile::parse_run_config(to_toml(open), "the checkpoint's run file", overrides);
-  } catch (const UserError& error) {
-    constexpr std::string_view origin = "--set: ";  // nobody wrote that
-    std::string message = error.what();
-    for (std::size_t at = message.find(origin); at != std::string::npos;
-         at = message.find(origin, at)) {
-      message.erase(at, origin.size());
-    }
-    throw UserError(error.code(), message, error.where());
-  }
-}
-
 }  // namespace
 
 std::vector<io::TensorId> saved_tensors(const ResolvedRun& run) {
@@ -217,26 +157,6 @@ std::vector<io::TensorLayout> state_layouts(const ResolvedRun& run,
 std::vector<std::int64_t> saved_bytes(const ResolvedRun& run) {
   const auto layouts = state_layouts(run, saved_tensors(run));
   return io::plan_save(layouts, static_cast<int>(run.mesh.ranks())).bytes_of_rank;
-}
-
-TargetMesh target_mesh(const runfile::RunConfig& saved, const std::string& mesh,
-                       std::span<const io::TensorId> tensors) {
-  runfile::EffectiveConfig effective = config_on(saved, mesh);
-  runfile::RunConfig& config = effective.config;
-  const comm::MeshShape& shape = config.mesh.shape;
-  if (shape.dp == 0) {
-    throw UserError(
-        ExitCode::config,
-        format_message("the mesh \"{}\" leaves dp open, and there are no ranks here to tell "
-                       "it from; give its number",
-                       mesh));
-  }
-  constexpr std::int64_t enough_micro_batches = 4;  // per stage and chunk, for any schedule
-  config.train.global_batch =
-      shape.dp * enough_micro_batches * shape.pp * std::max<std::int64_t>(2, config.mesh.chunks);
-  // Without origins: nobody wrote these lines.
-  const ResolvedRun run = resolve_run({.config = config}, shape.ranks());
-  return {shape, state_layouts(run, tensors)};
 }
 
 }  // namespace fourfold::train

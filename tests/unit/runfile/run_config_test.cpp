@@ -370,6 +370,18 @@ TEST_CASE("values that do not fit together are refused with values that do", "[r
   }
 }
 
+TEST_CASE("a mesh in a word is the overrides of its keys", "[run_config]") {
+  CHECK(mesh_overrides("tp=2,stage_layers=[1,2],schedule=\"a,b\",train.micro_batch=1") ==
+        std::vector<std::string>{"mesh.pp=1", "mesh.dp=1", "mesh.cp=1", "mesh.tp=1", "mesh.tp=2",
+                                 "mesh.stage_layers=[1,2]", "mesh.schedule=\"a,b\"",
+                                 "train.micro_batch=1"});
+  for (const std::string none : {"2", "=2", "tp=2,", ""}) {
+    CHECK_THROWS_WITH(mesh_overrides(none), ContainsSubstring("has no value"));
+  }
+  CHECK_THROWS_WITH(mesh_overrides("pp=2,tp=2,mesh.pp=2"),
+                    ContainsSubstring("mesh.pp stands there twice"));
+}
+
 TEST_CASE("validate_batch names the resolved dp when it was automatic", "[run_config]") {
   const EffectiveConfig effective =
       parse("[train]\nglobal_batch = 8\nmicro_batch = 2\n" + data_table);

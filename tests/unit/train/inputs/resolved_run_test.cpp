@@ -93,3 +93,13 @@ TEST_CASE("a schedule's file that rank 0 cannot read ends all ranks", "[mesh_lay
     CHECK_THAT(message, ContainsSubstring("mesh.schedule = \"absent.csv\" is neither a schedule"));
   }
 }
+
+TEST_CASE("a state is cut by keys of its mesh alone, whatever its batch", "[mesh_layout]") {
+  const runfile::RunConfig saved = run_with({"mesh.tp=2", "mesh.zero=1"}).config;
+  const train::ResolvedRun run = train::resolve_target(saved, "pp=2,dp=7,schedule=zb-h1");
+  CHECK(run.mesh == comm::MeshShape{.pp = 2, .dp = 7});
+  CHECK(run.zero.shard_ranks == 7);
+  CHECK_THROWS_WITH(train::resolve_target(saved, "tp=2,model.layers=3"),
+                    ContainsSubstring("model.layers is no key of [mesh]"));
+  CHECK_THROWS_WITH(train::resolve_target(saved, "dp=auto"), ContainsSubstring("leaves dp open"));
+}

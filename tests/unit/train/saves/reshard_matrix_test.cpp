@@ -117,7 +117,7 @@ class Saved {
         tensors.push_back({spec.name, train::error_feedback});
       }
     }
-    return train::target_mesh(config_, target.str(), tensors).layouts;
+    return train::state_layouts(train::resolve_target(config_, target.str()), tensors);
   }
 
   const fs::path& by(const Target& target) {

@@ -275,6 +275,11 @@ RunPlaces places_of(const std::filesystem::path& file);
 EffectiveConfig parse_run_config(std::string_view toml, const std::string& file_name,
                                  std::span<const std::string> overrides = {});
 
+/// A mesh in a word, "dp=2,tp=2,zero=1", as overrides of a run file: keys of [mesh], or any key
+/// with its table in front ("train.micro_batch=1"). An axis that is not named has degree 1.
+/// @throws UserError (exit code config) for a key without a value, or with two
+std::vector<std::string> mesh_overrides(const std::string& mesh);
+
 /// A configuration that this program wrote earlier (a checkpoint's, config.toml of a run). Keys
 /// that are gone (find_former_key()) are left out, and nothing is validated beyond types.
 /// @throws UserError (exit code config) where it has keys that this version never had: a newer one

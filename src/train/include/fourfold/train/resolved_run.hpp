@@ -16,6 +16,7 @@
 #include <fourfold/train/update_rule.hpp>
 
 #include <cstdint>
+#include <string>
 
 namespace fourfold::train {
 
@@ -56,5 +57,13 @@ ResolvedRun resolve_run(const runfile::EffectiveConfig& effective, std::int64_t 
 ResolvedRun resolve_run(const runfile::EffectiveConfig& effective, comm::Communicator& world);
 /// The run on another mesh than its own.
 ResolvedRun resolve_run(runfile::EffectiveConfig effective, const comm::MeshShape& mesh);
+
+/// The run on another mesh that its state is to be cut for. What only training asks for (a batch
+/// that the mesh divides, micro-batches enough for the schedule) is not asked.
+/// @param saved  the run file of the run that saved the state
+/// @param mesh   "tp=2,pp=1,dp=8,zero=3": runfile::mesh_overrides(), keys of [mesh] alone; those
+///               that are not named (zero, zero_group, schedule, chunks, ...) as in `saved`
+/// @throws UserError (config) naming what is wrong with `mesh`, or why the model cannot be cut so
+ResolvedRun resolve_target(const runfile::RunConfig& saved, const std::string& mesh);
 
 }  // namespace fourfold::train

@@ -37,18 +37,4 @@ std::vector<io::TensorLayout> state_layouts(const ResolvedRun& run,
 /// What each rank writes of a checkpoint.
 std::vector<std::int64_t> saved_bytes(const ResolvedRun& run);
 
-/// A mesh for a state to be cut for, with what else in [mesh] decides where tensors lie.
-struct TargetMesh {
-  comm::MeshShape shape;
-  std::vector<io::TensorLayout> layouts;
-};
-
-/// @param saved    the run file of the run that saved the state
-/// @param mesh     "tp=2,pp=1,dp=8,zero=3": axes that are not named are 1, other keys of [mesh]
-///                 (zero, zero_group, schedule, chunks, stage_layers, ...) as in `saved`
-/// @param tensors  that there are
-/// @throws UserError (config) naming what is wrong with `mesh`, or why the model cannot be cut so
-TargetMesh target_mesh(const runfile::RunConfig& saved, const std::string& mesh,
-                       std::span<const io::TensorId> tensors);
-
 }  // namespace fourfold::train
