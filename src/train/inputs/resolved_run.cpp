@@ -115,17 +115,6 @@ parallel::TensorParallelOptions tensor_options(const runfile::RunConfig& config,
           .compute = config.train.precision};
 }
 
-parallel::ContextParallelOptions context_options(const runfile::RunConfig& config,
-                                                 const comm::MeshShape& mesh) {
-  return {.mode = config.mesh.context_mode,
-          .sequences = config.train.micro_batch,
-          .tokens = config.model.context / mesh.cp,
-          .heads = config.model.attention.heads / mesh.tp,
-          .kv_heads = std::max<std::int64_t>(1, config.model.attention.kv_heads / mesh.tp),
-          .head_dim = config.model.attention.head_dim,
-          .compute = config.train.precision};
-}
-
 parallel::ZeroOptions zero_options(const runfile::RunConfig& config, const comm::MeshShape& mesh,
                                    bool local) {
   const runfile::MeshConfig& wanted = config.mesh;
@@ -241,6 +230,17 @@ runfile::RunConfig config_on(const runfile::RunConfig& saved, const std::string&
 }
 
 }  // namespace
+
+parallel::ContextParallelOptions context_options(const runfile::RunConfig& config,
+                                                 const comm::MeshShape& mesh) {
+  return {.mode = config.mesh.context_mode,
+          .sequences = config.train.micro_batch,
+          .tokens = config.model.context / mesh.cp,
+          .heads = config.model.attention.heads / mesh.tp,
+          .kv_heads = std::max<std::int64_t>(1, config.model.attention.kv_heads / mesh.tp),
+          .head_dim = config.model.attention.head_dim,
+          .compute = config.train.precision};
+}
 
 std::string schedule_file_text(const runfile::EffectiveConfig& effective) {
   return placed(effective, schedule_text);

@@ -7,6 +7,7 @@
 #include <fourfold/parallel/context_cut.hpp>
 #include <fourfold/parallel/mesh_hooks.hpp>
 #include <fourfold/runfile/model_of_checkpoint.hpp>
+#include <fourfold/train/resolved_run.hpp>
 #include <fourfold/train/saved_model.hpp>
 #include <fourfold/train/training_state.hpp>
 
@@ -42,15 +43,11 @@ std::unique_ptr<model::ParallelHooks> hooks_for(const runfile::RunConfig& config
   if (mesh.shape().cp == 1) {
     return std::make_unique<model::ParallelHooks>();
   }
-  const parallel::ContextParallelOptions context{.mode = parallel::ContextMode::ring,
-                                                 .sequences = sequences,
-                                                 .tokens = config.model.context / mesh.shape().cp,
-                                                 .heads = config.model.attention.heads,
-                                                 .kv_heads = config.model.attention.kv_heads,
-                                                 .head_dim = config.model.attention.head_dim,
-                                                 .compute = config.train.precision};
-  return std::make_unique<parallel::MeshHooks>(mesh, parallel::TensorParallelOptions{}, context,
-                                               arena);
+  runfile::RunConfig evaluated = config;
+  evaluated.mesh.context_mode = parallel::ContextMode::ring;
+  evaluated.train.micro_batch = sequences;
+  return std::make_unique<parallel::MeshHooks>(mesh, parallel::TensorParallelOptions{},
+                                               context_options(evaluated, mesh.shape()), arena);
 }
 
 }  // namespace

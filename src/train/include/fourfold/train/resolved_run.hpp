@@ -58,6 +58,10 @@ ResolvedRun resolve_run(const runfile::EffectiveConfig& effective, comm::Communi
 /// The run on another mesh than its own.
 ResolvedRun resolve_run(runfile::EffectiveConfig effective, const comm::MeshShape& mesh);
 
+/// ResolvedRun::context of a run file on a mesh that can cut its sequences.
+parallel::ContextParallelOptions context_options(const runfile::RunConfig& config,
+                                                 const comm::MeshShape& mesh);
+
 /// The run on another mesh that its state is to be cut for. What only training asks for (a batch
 /// that the mesh divides, micro-batches enough for the schedule) is not asked.
 /// @param saved  the run file of the run that saved the state
