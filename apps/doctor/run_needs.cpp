@@ -118,7 +118,7 @@ RunNeeds needs_of(const Arguments& arguments, int rank, int ranks, std::int64_t 
     needs.algorithm = effective.config.mesh.host_collectives;
     if (const auto failure = comm::capture_failure([&] { plan(effective, rank, ranks, needs); })) {
       needs.mesh.reset();
-      needs.problem = runfile::located(failure->message, effective.origins);
+      needs.problem = failure->message;
     }
     needs.directories = directories_of(effective.config, needs, ranks, ranks_on_node);
   }

@@ -128,6 +128,7 @@ expect_stderr 'ranks of one run must be alike'
 expect_exit 78 ranks 2 doctor run.toml --set mesh.tp=4 --set data.train=missing --dir nowhere/at/all --seconds 10
 expect grep -qE '^mesh +FAIL ' "$output"
 expect_stdout "mesh.tp"
+expect_no_stdout "--set: --set:"
 expect grep -qE '^data.train +FAIL ' "$output"
 expect_stdout "missing"
 expect_stdout "(for nowhere/at/all, which is not there yet)"
