@@ -1,24 +1,14 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/amount.hpp>
-#include <fourfold/base/enum_name.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
-#include <array>
 #include <cmath>
-#include <string_view>
 
 TEST_CASE("counts and bytes become real numbers", "[amount]") {
   CHECK(fourfold::ratio(3, 4) == 0.75);
   CHECK(std::isnan(fourfold::ratio(0, 0)));
   CHECK(fourfold::mib(3 << 19) == 1.5);
   CHECK(fourfold::gib(std::int64_t{5} << 29) == 2.5);
-}
-
-TEST_CASE("a value has the name at its place", "[enum_name]") {
-  enum class Color { red, green };
-  constexpr std::array<std::string_view, 2> names{"red", "green"};
-  static_assert(fourfold::name_in(names, Color::green) == "green");
-  CHECK(fourfold::name_in(names, Color::red) == "red");
 }
