@@ -132,9 +132,9 @@ void RunDirectory::open() {
   if (rank_ != 0) {
     return;
   }
-  runfile::ProgressMode progress = effective_.config.log.progress;
-  if (dry_run_ && progress == runfile::ProgressMode::none) {
-    progress = runfile::ProgressMode::plain;  // what it is asked for is an answer
+  ProgressMode progress = effective_.config.log.progress;
+  if (dry_run_ && progress == ProgressMode::none) {
+    progress = ProgressMode::plain;  // what it is asked for is an answer
   }
   auto console = std::make_unique<telemetry::Console>(stderr, progress);
   log::set_sink(console->log_sink());

@@ -109,22 +109,6 @@ void validate_traits(const Architecture& config) {
 
 }  // namespace
 
-std::string_view name(NormTraits::Kind kind) noexcept {
-  return kind == NormTraits::Kind::layer ? "layer" : "rms";
-}
-
-std::string_view name(PositionTraits::Kind kind) noexcept {
-  switch (kind) {
-    case PositionTraits::Kind::learned:
-      return "learned";
-    case PositionTraits::Kind::rotary:
-      return "rotary";
-    case PositionTraits::Kind::none:
-      break;
-  }
-  return "none";
-}
-
 LayerTraits Architecture::layer(std::int64_t index) const {
   FOURFOLD_EXPECT(0 <= index && index < layers);
   LayerTraits result{norm, positions, attention, feed_forward};
@@ -135,18 +119,6 @@ LayerTraits Architecture::layer(std::int64_t index) const {
     result.positions.kind = PositionTraits::Kind::none;
   }
   return result;
-}
-
-std::string_view name(RopeScaling::Kind kind) noexcept {
-  switch (kind) {
-    case RopeScaling::Kind::linear:
-      return "linear";
-    case RopeScaling::Kind::by_wavelength:
-      return "llama3";
-    case RopeScaling::Kind::none:
-      break;
-  }
-  return "none";
 }
 
 Architecture Architecture::resolved() const {

@@ -11,13 +11,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 namespace fourfold::model {
 namespace {
-
-constexpr std::array families{Family::gpt2, Family::llama};
 
 Architecture gpt2(std::int64_t layers, std::int64_t hidden, std::int64_t heads) {
   Architecture config;
@@ -67,10 +64,6 @@ const std::vector<std::pair<std::string, Architecture>>& presets() {
 
 }  // namespace
 
-std::string_view name(Family family) noexcept {
-  return family == Family::gpt2 ? "gpt2" : "llama";
-}
-
 void set_family(Architecture& config, Family family) {
   using kernels::Activation;
   const bool is_gpt2 = family == Family::gpt2;
@@ -82,7 +75,7 @@ void set_family(Architecture& config, Family family) {
 }
 
 std::optional<Family> family_of(const Architecture& config) {
-  for (const Family family : families) {
+  for (const auto& [family, its_name] : named_values<Family>) {
     Architecture with_traits = config;
     set_family(with_traits, family);
     if (with_traits == config) {
@@ -101,7 +94,7 @@ Family nearest_family(const Architecture& config) {
            int{with_traits.feed_forward.gated != config.feed_forward.gated} +
            int{with_traits.biases != config.biases};
   };
-  return *std::ranges::min_element(families, {}, unlike);
+  return *std::ranges::min_element(values_in(named_values<Family>), {}, unlike);
 }
 
 std::string family_name(const Architecture& config) {

@@ -19,23 +19,13 @@ KeptActivations Recompute::kept(bool delayed_weights, bool up_is_gradient) const
 }
 
 std::string name(const Recompute& recompute) {
-  switch (recompute.kind) {
-    case Recompute::Kind::none:
-      return "none";
-    case Recompute::Kind::selective:
-      return "selective";
-    case Recompute::Kind::groups:
-      break;
-  }
-  return recompute == Recompute::full() ? "full" : fmt::format("every:{}", recompute.group_blocks);
+  const std::string_view word = name_in(named_recomputes, recompute);
+  return word.empty() ? fmt::format("every:{}", recompute.group_blocks) : std::string(word);
 }
 
 std::optional<Recompute> recompute_named(std::string_view text) {
-  for (const Recompute& policy :
-       {Recompute{}, Recompute::full(), Recompute{Recompute::Kind::selective}}) {
-    if (text == name(policy)) {
-      return policy;
-    }
+  if (const auto policy = value_in(named_recomputes, text)) {
+    return policy;
   }
   constexpr std::string_view every = "every:";
   if (!text.starts_with(every)) {

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/amount.hpp>
 #include <fourfold/base/contract.hpp>
-#include <fourfold/base/enum_name.hpp>
 #include <fourfold/runfile/learning_rate.hpp>
 
 #include <fmt/format.h>
@@ -15,8 +14,6 @@
 namespace fourfold::runfile {
 namespace {
 
-constexpr std::array<std::string_view, 4> kind_names{"warmup_cosine", "linear", "constant", "wsd"};
-
 /// How far `step` is on its way from `begin` to `end`: 0 before, 1 from `end` on.
 double progress(std::int64_t step, std::int64_t begin, std::int64_t end) {
   if (step >= end) {
@@ -26,10 +23,6 @@ double progress(std::int64_t step, std::int64_t begin, std::int64_t end) {
 }
 
 }  // namespace
-
-std::string_view name(ScheduleKind kind) noexcept {
-  return name_in(kind_names, kind);
-}
 
 double learning_rate(const LearningRateSchedule& schedule, std::int64_t step) {
   FOURFOLD_EXPECT(step >= 0);

@@ -5,9 +5,9 @@
 /// once.
 #pragma once
 
+#include <fourfold/base/enum_name.hpp>
 #include <fourfold/runfile/run_key.hpp>
 
-#include <algorithm>
 #include <concepts>
 #include <limits>
 #include <string>
@@ -100,18 +100,15 @@ RunField text_field(std::vector<std::string> choices, Get get, Set set) {
   return result;
 }
 
-/// A member whose values are few and have names, by name().
-template <class Named, class... Path>
-RunField named_field(std::vector<Named> values, Path... path) {
-  std::vector<std::string> names;
-  for (Named value : values) {
-    names.emplace_back(name(value));
-  }
+/// A member of an enumeration that has names_of().
+template <class... Path>
+RunField named_field(Path... path) {
+  using Member = std::remove_reference_t<decltype(at(std::declval<RunConfig&>(), path...))>;
   return text_field(
-      std::move(names), [=](const RunConfig& config) { return name(at(config, path...)); },
+      names_in(named_values<Member>),
+      [=](const RunConfig& config) { return name(at(config, path...)); },
       [=](RunConfig& config, const std::string& text) {
-        at(config, path...) =
-            *std::ranges::find_if(values, [&](Named each) { return name(each) == text; });
+        at(config, path...) = *value_named<Member>(text);
       });
 }
 

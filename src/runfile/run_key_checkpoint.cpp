@@ -102,8 +102,7 @@ std::vector<RunKey> checkpoint_keys() {
        .maximum = 2,
        .relevance = is_async},
       {.name = "when_busy",
-       .field = named_field<BusySave>({BusySave::wait, BusySave::skip}, &RunConfig::checkpoint,
-                                      &CheckpointConfig::when_busy),
+       .field = named_field(&RunConfig::checkpoint, &CheckpointConfig::when_busy),
        .meaning =
            "When a checkpoint is due and no copy is free, because checkpoints are still being "
            "written: wait for the oldest, or leave the new one out. The last one of a run is never "

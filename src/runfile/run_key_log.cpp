@@ -49,9 +49,7 @@ std::vector<RunKey> log_keys() {
        .minimum = 0,
        .maximum = 1e6},
       {.name = "progress",
-       .field = named_field<ProgressMode>(
-           {ProgressMode::automatic, ProgressMode::bar, ProgressMode::plain, ProgressMode::none},
-           &RunConfig::log, &LogConfig::progress),
+       .field = named_field(&RunConfig::log, &LogConfig::progress),
        .meaning =
            "A bar, plain lines, or none: warnings and errors only; auto: a bar on a terminal, "
            "lines elsewhere. "

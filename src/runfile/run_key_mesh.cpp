@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run_field.hpp"
 
+#include <fmt/format.h>
+
 #include <string>
 
 namespace fourfold::runfile {
@@ -19,16 +21,29 @@ RunField degree(auto axis) {
 
 RunField compression_field() {
   RunField result = text_field(
-      {"none", "bf16", "int8"},
+      names_in(named_values<parallel::Compression>),
       [](const RunConfig& config) { return name(config.mesh.dp_compress); },
       [](RunConfig& config, const std::string& text) {
         config.mesh.dp_compress = *parallel::gradient_compression_named(text);
       });
-  result.form = "lowrank:R";
+  const auto form = name(parallel::Compression::low_rank);
+  std::erase(result.choices, form);
+  result.form = fmt::format("{}R", form);
   result.form_condition = "with R from 1 to 1024";
   result.has_form = [](const std::string& text) {
     return parallel::gradient_compression_named(text).has_value();
   };
+  return result;
+}
+
+RunField algorithm_field() {
+  RunField result = text_field(
+      names_in(comm::all_algorithms()),
+      [](const RunConfig& config) { return name(config.mesh.host_collectives); },
+      [](RunConfig& config, const std::string& text) {
+        config.mesh.host_collectives = *comm::algorithm_from_name(text);
+      });
+  std::erase(result.choices, name(comm::Algorithm::shared));  // automatic takes it where it can
   return result;
 }
 
@@ -81,10 +96,7 @@ std::vector<RunKey> mesh_keys() {
        .relevance = {"mesh.tp > 1",
                      [](const RunConfig& config) { return config.mesh.shape.tp > 1; }}},
       {.name = "context_mode",
-       .field = named_field<parallel::ContextMode>(
-           {parallel::ContextMode::ring, parallel::ContextMode::ulysses,
-            parallel::ContextMode::allgather},
-           &RunConfig::mesh, &MeshConfig::context_mode),
+       .field = named_field(&RunConfig::mesh, &MeshConfig::context_mode),
        .meaning =
            "How attention meets the other ranks' tokens: keys and values travel around the ranks "
            "while they compute (ring), heads are dealt to the ranks (ulysses: needs at least cp "
@@ -131,8 +143,7 @@ std::vector<RunKey> mesh_keys() {
        .automatic = "dp x cp",
        .relevance = sharded},
       {.name = "zero3_keep",
-       .field = named_field<ZeroKeep>({ZeroKeep::micro_batch, ZeroKeep::step}, &RunConfig::mesh,
-                                      &MeshConfig::zero3_keep),
+       .field = named_field(&RunConfig::mesh, &MeshConfig::zero3_keep),
        .meaning = "How long zero = 3 keeps the weights it gathers: until the next block wants the "
                   "memory, or for the step, with the memory of zero = 2 and a gather per step.",
        .relevance = {"mesh.zero = 3",
@@ -151,9 +162,7 @@ std::vector<RunKey> mesh_keys() {
                               config.mesh.zero3_keep == ZeroKeep::micro_batch;
                      }}},
       {.name = "dp_reduce",
-       .field = named_field<GradientReduce>(
-           {GradientReduce::automatic, GradientReduce::step, GradientReduce::micro_batch},
-           &RunConfig::mesh, &MeshConfig::dp_reduce),
+       .field = named_field(&RunConfig::mesh, &MeshConfig::dp_reduce),
        .meaning = "When gradients are summed over the ranks: once per step, held whole until then, "
                   "or after every micro-batch, so that blocks need memory for theirs only in turn. "
                   "auto: micro_batch for zero = 2 and 3, else step. With the same setting zero "
@@ -168,9 +177,7 @@ std::vector<RunKey> mesh_keys() {
        .maximum = 1e6,
        .above_minimum = true},
       {.name = "host_collectives",
-       .field = named_field<comm::Algorithm>({comm::Algorithm::automatic, comm::Algorithm::direct,
-                                              comm::Algorithm::ring, comm::Algorithm::tree},
-                                             &RunConfig::mesh, &MeshConfig::host_collectives),
+       .field = algorithm_field(),
        .meaning =
            "How ranks on CPUs add up and gather: through memory they share where all of them are "
            "on one machine, else directly (auto), by messages from each to each (direct), round a "
@@ -188,8 +195,7 @@ std::vector<RunKey> mesh_keys() {
            "matrices of R columns (lowrank:R). What is left out is kept and added to the next "
            "gradients. It needs dp_reduce = \"step\". docs/traffic.md has the bytes."},
       {.name = "dp_mode",
-       .field = named_field<DataParallelMode>({DataParallelMode::sync, DataParallelMode::local},
-                                              &RunConfig::mesh, &MeshConfig::dp_mode),
+       .field = named_field(&RunConfig::mesh, &MeshConfig::dp_mode),
        .meaning =
            "sync: the dp ranks make every update together. local: each of them (with its cp, "
            "tp and pp ranks a replica of its own) trains alone on its share of each global "

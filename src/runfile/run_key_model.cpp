@@ -33,10 +33,10 @@ RunField scaling_member(auto path) {
 /// The traits that a family has. It is read before the keys that change one of them.
 RunField family_field() {
   return text_field(
-      {std::string(name(Family::gpt2)), std::string(name(Family::llama))},
+      names_in(named_values<Family>),
       [](const RunConfig& config) { return std::string(name(nearest_family(config.model))); },
       [](RunConfig& config, const std::string& text) {
-        set_family(config.model, text == name(Family::gpt2) ? Family::gpt2 : Family::llama);
+        set_family(config.model, *value_named<Family>(text));
       });
 }
 
@@ -62,16 +62,11 @@ std::vector<RunKey> model_keys() {
                   "rms, positions rotary, activation silu, gated, no biases.",
        .on_resume = impossible},
       {.name = "norm",
-       .field =
-           named_field<NormTraits::Kind>({NormTraits::Kind::layer, NormTraits::Kind::rms},
-                                         &RunConfig::model, &Architecture::norm, &NormTraits::kind),
+       .field = named_field(&RunConfig::model, &Architecture::norm, &NormTraits::kind),
        .meaning = "layer: mean and variance, a weight and a bias. rms: root mean square, a weight.",
        .on_resume = impossible},
       {.name = "positions",
-       .field = named_field<PositionTraits::Kind>(
-           {PositionTraits::Kind::learned, PositionTraits::Kind::rotary,
-            PositionTraits::Kind::none},
-           &RunConfig::model, &Architecture::positions, &PositionTraits::kind),
+       .field = named_field(&RunConfig::model, &Architecture::positions, &PositionTraits::kind),
        .meaning = "learned: a row of a table is added to each embedding. rotary: queries and keys "
                   "are turned (RoPE). none: nothing.",
        .on_resume = impossible},
@@ -84,9 +79,8 @@ std::vector<RunKey> model_keys() {
        .relevance = rotary,
        .on_resume = needs_allowance},
       {.name = "activation",
-       .field = named_field<kernels::Activation>(
-           {kernels::Activation::gelu_tanh, kernels::Activation::silu}, &RunConfig::model,
-           &Architecture::feed_forward, &FeedForwardTraits::activation),
+       .field = named_field(&RunConfig::model, &Architecture::feed_forward,
+                            &FeedForwardTraits::activation),
        .meaning = "gelu_tanh: GELU by its tanh formula. silu: x / (1 + e^-x).",
        .on_resume = needs_allowance},
       {.name = "gated",
@@ -211,10 +205,8 @@ std::vector<RunKey> rope_scaling_keys() {
                          }};
   return {
       {.name = "kind",
-       .field = named_field<RopeScaling::Kind>(
-           {RopeScaling::Kind::none, RopeScaling::Kind::linear, RopeScaling::Kind::by_wavelength},
-           &RunConfig::model, &Architecture::positions, &PositionTraits::rope_scaling,
-           &RopeScaling::kind),
+       .field = named_field(&RunConfig::model, &Architecture::positions,
+                            &PositionTraits::rope_scaling, &RopeScaling::kind),
        .meaning =
            "Stretches rotary frequencies for contexts longer than the model was first trained for.",
        .relevance = rotary,

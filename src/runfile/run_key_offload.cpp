@@ -2,13 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run_field.hpp"
 
+#include <fmt/format.h>
+
 #include <string>
 #include <string_view>
 
 namespace fourfold::runfile {
 namespace {
 
-constexpr std::string_view nvme_prefix = "nvme:";
+constexpr std::string_view on_disk = name(StateTier::nvme);
 
 RunField member(auto path) {
   return field(&RunConfig::offload, path);
@@ -16,18 +18,18 @@ RunField member(auto path) {
 
 RunField optimizer_field() {
   RunField result = text_field(
-      {"none", "cpu"}, [](const RunConfig& config) { return optimizer_tier_text(config.offload); },
+      names_in(named_values<StateTier>),
+      [](const RunConfig& config) { return optimizer_tier_text(config.offload); },
       [](RunConfig& config, const std::string& text) {
-        const bool to_disk = text.starts_with(nvme_prefix);
-        config.offload.optimizer = to_disk         ? StateTier::nvme
-                                   : text == "cpu" ? StateTier::cpu
-                                                   : StateTier::none;
-        config.offload.nvme_directory = to_disk ? text.substr(nvme_prefix.size()) : "";
+        const bool to_disk = text.starts_with(on_disk);
+        config.offload.optimizer = to_disk ? StateTier::nvme : *value_named<StateTier>(text);
+        config.offload.nvme_directory = to_disk ? text.substr(on_disk.size()) : "";
       });
-  result.form = "nvme:PATH";
+  std::erase(result.choices, on_disk);
+  result.form = fmt::format("{}PATH", on_disk);
   result.form_condition = "with the path of a directory";
   result.has_form = [](const std::string& text) {
-    return text.starts_with(nvme_prefix) && text.size() > nvme_prefix.size();
+    return text.starts_with(on_disk) && text.size() > on_disk.size();
   };
   return result;
 }
@@ -44,15 +46,8 @@ RunField activations_field() {
 }  // namespace
 
 std::string optimizer_tier_text(const OffloadConfig& offload) {
-  switch (offload.optimizer) {
-    case StateTier::none:
-      return "none";
-    case StateTier::cpu:
-      return "cpu";
-    case StateTier::nvme:
-      break;
-  }
-  return std::string(nvme_prefix) + offload.nvme_directory;
+  return fmt::format("{}{}", name(offload.optimizer),
+                     offload.optimizer == StateTier::nvme ? offload.nvme_directory : "");
 }
 
 std::vector<RunKey> offload_keys() {

@@ -38,8 +38,7 @@ std::vector<RunKey> optim_keys() {
   const Relevance nesterov{"mesh.dp_mode = \"local\" and optim.outer = \"nesterov\"", is_nesterov};
   return {
       {.name = "name",
-       .field =
-           named_field<OptimizerKind>({adamw, adam, sgd}, &RunConfig::optim, &OptimConfig::name),
+       .field = named_field(&RunConfig::optim, &OptimConfig::name),
        .meaning = "AdamW (decoupled weight decay), Adam (decay added to the gradient) or SGD with "
                   "momentum.",
        .on_resume = impossible},
@@ -49,10 +48,7 @@ std::vector<RunKey> optim_keys() {
        .minimum = 0,
        .on_resume = needs_allowance},
       {.name = "schedule",
-       .field = named_field<ScheduleKind>({ScheduleKind::warmup_cosine, ScheduleKind::linear,
-                                           ScheduleKind::constant, ScheduleKind::wsd},
-                                          &RunConfig::optim, &OptimConfig::schedule,
-                                          &LearningRateSchedule::kind),
+       .field = named_field(&RunConfig::optim, &OptimConfig::schedule, &LearningRateSchedule::kind),
        .meaning = "How the rate falls after the warm-up: half a cosine, a line, not at all, or "
                   "(wsd) a line over the last "
                   "cooldown_steps only.",
@@ -133,9 +129,7 @@ std::vector<RunKey> optim_keys() {
        .on_resume = needs_allowance},
       // What local replicas do when they meet.
       {.name = "outer",
-       .field = named_field<OuterOptimizerKind>(
-           {OuterOptimizerKind::average, OuterOptimizerKind::nesterov}, &RunConfig::optim,
-           &OptimConfig::outer),
+       .field = named_field(&RunConfig::optim, &OptimConfig::outer),
        .meaning =
            "What local replicas go on with: the average of their weights, or (nesterov, as in "
            "DiLoCo) what a step of SGD with Nesterov momentum makes of the difference to the "

@@ -13,9 +13,17 @@ RunField member(auto path) {
   return field(&RunConfig::train, path);
 }
 
+RunField precision_field() {
+  return text_field(
+      names_in(stored_dtypes), [](const RunConfig& config) { return name(config.train.precision); },
+      [](RunConfig& config, const std::string& text) {
+        config.train.precision = *dtype_from_name(text);
+      });
+}
+
 RunField recompute_field() {
   RunField result = text_field(
-      {"none", "full", "selective"},
+      names_in(model::named_recomputes),
       [](const RunConfig& config) { return model::name(config.train.recompute); },
       [](RunConfig& config, const std::string& text) {
         config.train.recompute = *model::recompute_named(text);
@@ -82,8 +90,7 @@ std::vector<RunKey> train_keys() {
        .minimum = 0,
        .on_resume = needs_allowance},
       {.name = "precision",
-       .field = named_field<DType>({DType::f32, DType::bf16, DType::f16}, &RunConfig::train,
-                                   &TrainConfig::precision),
+       .field = precision_field(),
        .meaning = "Storage of weights and activations. Sums, gradients, master weights and moments "
                   "are f32 in any case. f16 scales the loss (docs/precision.md).",
        .on_resume = needs_allowance},
@@ -139,9 +146,7 @@ std::vector<RunKey> train_keys() {
                   "takes up to two bytes for each pair of tokens and each head of a micro-batch. "
                   "false is faster and takes less. docs/gpu.md has the bytes."},
       {.name = "cuda_graphs",
-       .field =
-           named_field<CudaGraphs>({CudaGraphs::automatic, CudaGraphs::always, CudaGraphs::never},
-                                   &RunConfig::train, &TrainConfig::cuda_graphs),
+       .field = named_field(&RunConfig::train, &TrainConfig::cuda_graphs),
        .meaning = "On GPUs: the passes of micro-batches are recorded once and launched as a whole, "
                   "to the same bits, which saves the time of launches where micro-batches are "
                   "small. auto: up to 4096 tokens of a rank. They need mesh.tp, cp and pp of 1, no "

@@ -40,11 +40,11 @@ bool is_moving_terminal(std::FILE* out) {
          ::isatty(::fileno(out)) != 0;
 }
 
-runfile::ProgressMode resolve_progress(runfile::ProgressMode mode, std::FILE* out) {
-  if (mode != runfile::ProgressMode::automatic) {
+ProgressMode resolve_progress(ProgressMode mode, std::FILE* out) {
+  if (mode != ProgressMode::automatic) {
     return mode;
   }
-  return is_moving_terminal(out) ? runfile::ProgressMode::bar : runfile::ProgressMode::plain;
+  return is_moving_terminal(out) ? ProgressMode::bar : ProgressMode::plain;
 }
 
 /// Lines that scroll and, below them, at most one line that is drawn over: plain ASCII, no colour.
@@ -99,7 +99,7 @@ class Console::Screen {
   double drawn_s_ = 0;
 };
 
-Console::Console(std::FILE* out, runfile::ProgressMode mode)
+Console::Console(std::FILE* out, ProgressMode mode)
     : screen_(std::make_shared<Screen>(out)), mode_(resolve_progress(mode, out)) {}
 
 Console::~Console() {
@@ -121,16 +121,16 @@ void Console::step(const StepRecord& record, double unix_time_s) {
     context_.device_used_bytes = record.device_used_bytes;
     context_.device_total_bytes = record.device_total_bytes;
   }
-  if (mode_ == runfile::ProgressMode::plain) {
+  if (mode_ == ProgressMode::plain) {
     screen_->print(step_line(record, context_), unix_time_s);
-  } else if (mode_ == runfile::ProgressMode::bar) {
+  } else if (mode_ == ProgressMode::bar) {
     screen_->set_status(bar_line(record, context_, screen_->columns()), unix_time_s,
                         record.step >= context_.steps);
   }
 }
 
 void Console::evaluation(const EvalRecord& record, double unix_time_s) {
-  if (mode_ != runfile::ProgressMode::none) {
+  if (mode_ != ProgressMode::none) {
     screen_->print(
         format_message("step {} validation loss {:.4f} ({} tokens in {})", record.step, record.loss,
                        count_text(record.tokens), duration_text(record.eval_s)),
@@ -140,7 +140,7 @@ void Console::evaluation(const EvalRecord& record, double unix_time_s) {
 
 void Console::checkpoint(const CheckpointRecord& record, double unix_time_s) {
   context_.last_checkpoint_s = unix_time_s;
-  if (mode_ != runfile::ProgressMode::none) {
+  if (mode_ != ProgressMode::none) {
     const bool in_background = record.committed_s > record.save_s;
     screen_->print(format_message("step {} checkpoint {} ({} in {}{})", record.step, record.path,
                                   bytes_text(record.bytes),
@@ -154,7 +154,7 @@ void Console::checkpoint(const CheckpointRecord& record, double unix_time_s) {
 
 void Console::end(const RunEnd& record, double unix_time_s) {
   screen_->finish();
-  if (mode_ != runfile::ProgressMode::none) {
+  if (mode_ != ProgressMode::none) {
     // Why a run failed is what the program ends with: once is enough.
     const bool failed = record.code != ExitCode::finished && record.code != ExitCode::stopped_saved;
     screen_->print(failed ? format_message("step {} failed, exit code {}", record.step, record.code)
@@ -164,8 +164,7 @@ void Console::end(const RunEnd& record, double unix_time_s) {
 }
 
 log::Sink Console::log_sink() const {
-  const log::Level lowest =
-      mode_ == runfile::ProgressMode::none ? log::Level::warning : log::Level::info;
+  const log::Level lowest = mode_ == ProgressMode::none ? log::Level::warning : log::Level::info;
   return [screen = screen_, lowest](log::Level level, std::string_view line) {
     if (level < lowest) {
       return;

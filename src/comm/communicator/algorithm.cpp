@@ -3,14 +3,17 @@
 #include <fourfold/base/enum_name.hpp>
 #include <fourfold/comm/algorithm.hpp>
 
-#include <algorithm>
 #include <array>
 
 namespace fourfold::comm {
 namespace {
 
-constexpr std::array algorithms{Algorithm::automatic, Algorithm::direct, Algorithm::shared,
-                                Algorithm::ring, Algorithm::tree};
+constexpr auto named = complete(std::to_array<Named<Algorithm>>({{Algorithm::automatic, "auto"},
+                                                                 {Algorithm::direct, "direct"},
+                                                                 {Algorithm::shared, "shared"},
+                                                                 {Algorithm::ring, "ring"},
+                                                                 {Algorithm::tree, "tree"}}));
+constexpr auto algorithms = values_in(named);
 
 }  // namespace
 
@@ -19,14 +22,11 @@ std::span<const Algorithm> all_algorithms() noexcept {
 }
 
 std::string_view name(Algorithm algorithm) noexcept {
-  constexpr std::array<std::string_view, algorithms.size()> names{"auto", "direct", "shared",
-                                                                  "ring", "tree"};
-  return name_in(names, algorithm);
+  return name_in(named, algorithm);
 }
 
 std::optional<Algorithm> algorithm_from_name(std::string_view text) noexcept {
-  const auto found = std::ranges::find(algorithms, text, name);
-  return found == algorithms.end() ? std::nullopt : std::optional(*found);
+  return value_in(named, text);
 }
 
 }  // namespace fourfold::comm

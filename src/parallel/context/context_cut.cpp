@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
-#include <fourfold/base/enum_name.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/parallel/context_cut.hpp>
@@ -65,11 +64,6 @@ std::string contexts_near(const model::Architecture& config, ContextMode mode, i
 }
 
 }  // namespace
-
-std::string_view name(ContextMode mode) noexcept {
-  constexpr std::array<std::string_view, 3> names{"ring", "ulysses", "allgather"};
-  return name_in(names, mode);
-}
 
 std::array<Range, 2> context_chunks(std::int64_t tokens, int cp, int rank) {
   FOURFOLD_EXPECT(0 <= rank && rank < cp);

@@ -15,6 +15,7 @@
 
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::WithinRel;
+using fourfold::ProgressMode;
 using namespace fourfold::telemetry;
 using namespace fourfold::runfile;
 

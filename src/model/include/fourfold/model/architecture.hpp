@@ -2,19 +2,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fourfold/base/enum_name.hpp>
 #include <fourfold/kernels/activation.hpp>
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace fourfold::model {
 
+using fourfold::name;  // of what has names_of()
+
 /// How rotary frequencies are stretched for contexts longer than the model was first trained for.
 struct RopeScaling {
-  /// linear: every frequency is divided by factor. by_wavelength: low ones are, high ones are kept,
-  /// in between interpolated.
+  /// linear: every frequency is divided by factor. by_wavelength: those of long wavelengths are,
+  /// those of short ones are kept, in between they are interpolated.
   enum class Kind : std::uint8_t { none, linear, by_wavelength };
   Kind kind = Kind::none;
   double factor = 1;
@@ -23,7 +25,6 @@ struct RopeScaling {
   std::int64_t original_context = 8192;  ///< by_wavelength
   friend bool operator==(const RopeScaling&, const RopeScaling&) = default;
 };
-std::string_view name(RopeScaling::Kind kind) noexcept;
 
 /// Norms stand before each half of a block, and before the head.
 struct NormTraits {
@@ -34,7 +35,10 @@ struct NormTraits {
   double epsilon = 1e-5;
   friend bool operator==(const NormTraits&, const NormTraits&) = default;
 };
-std::string_view name(NormTraits::Kind kind) noexcept;
+constexpr auto names_of(NormTraits::Kind /*any*/) {
+  using enum NormTraits::Kind;
+  return std::to_array<Named<NormTraits::Kind>>({{layer, "layer"}, {rms, "rms"}});
+}
 
 /// learned: a row for each position is added to the embedding. rotary: pairs of features of queries
 /// and keys are turned. none: attention alone tells what came before.
@@ -48,7 +52,11 @@ struct PositionTraits {
   bool are_rotary() const noexcept { return kind == Kind::rotary; }
   friend bool operator==(const PositionTraits&, const PositionTraits&) = default;
 };
-std::string_view name(PositionTraits::Kind kind) noexcept;
+constexpr auto names_of(PositionTraits::Kind /*any*/) {
+  using enum PositionTraits::Kind;
+  return std::to_array<Named<PositionTraits::Kind>>(
+      {{learned, "learned"}, {rotary, "rotary"}, {none, "none"}});
+}
 
 struct AttentionTraits {
   std::int64_t heads = 12;
@@ -131,8 +139,7 @@ std::int64_t product_parameter_count(const Architecture& config);
 double flops_per_token(const Architecture& config, std::int64_t tokens);
 
 /// Rotation speeds of a head's head_dim / 2 feature pairs in radians per position:
-/// theta^(-2 i / head_dim), changed as rope_scaling says (by_wavelength: the formula that Hugging
-/// Face calls "llama3").
+/// theta^(-2 i / head_dim), changed as rope_scaling says.
 std::vector<double> rotary_frequencies(const PositionTraits& positions, std::int64_t head_dim);
 
 /// The table that kernels::rotary reads: row-major [context, head_dim]; row p has the head_dim / 2

@@ -4,8 +4,10 @@
 /// Named models: families, which are traits without sizes, and published shapes.
 #pragma once
 
+#include <fourfold/base/enum_name.hpp>
 #include <fourfold/model/architecture.hpp>
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -18,7 +20,18 @@ namespace fourfold::model {
 /// llama: rms_norm, rotary positions, no biases (query/key/value biases on request), swiglu
 /// (Touvron et al. 2023).
 enum class Family : std::uint8_t { gpt2, llama };
-std::string_view name(Family family) noexcept;
+constexpr auto names_of(Family /*any*/) {
+  return std::to_array<Named<Family>>({{Family::gpt2, "gpt2"}, {Family::llama, "llama"}});
+}
+
+/// As it is published.
+constexpr auto names_of(RopeScaling::Kind /*any*/) {
+  using enum RopeScaling::Kind;
+  return std::to_array<Named<RopeScaling::Kind>>(
+      {{none, "none"}, {linear, "linear"}, {by_wavelength, "llama3"}});
+}
+
+using fourfold::name;
 
 /// Gives `config` the traits of a family. Its sizes, epsilon, and what else the family leaves open
 /// stay.

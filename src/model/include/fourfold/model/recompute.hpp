@@ -7,6 +7,9 @@
 /// bytes.
 #pragma once
 
+#include <fourfold/base/enum_name.hpp>
+
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -59,7 +62,10 @@ struct Recompute {
   friend bool operator==(const Recompute&, const Recompute&) = default;
 };
 
-/// "none", "full" (groups of one block), "every:K", "selective".
+/// Those that need no number.
+inline constexpr auto named_recomputes = std::to_array<Named<Recompute>>(
+    {{{}, "none"}, {Recompute::full(), "full"}, {{Recompute::Kind::selective}, "selective"}});
+/// Of these, else "every:K".
 std::string name(const Recompute& recompute);
 /// The policy called so, "every:1" being "full"; absent when there is none.
 std::optional<Recompute> recompute_named(std::string_view text);

@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fourfold/base/enum_name.hpp>
+
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -16,6 +19,12 @@ enum class Compression : std::uint8_t {
   int8,      ///< likewise
   low_rank,  ///< PowerSGD (Vogels et al. 2019)
 };
+constexpr auto names_of(Compression /*any*/) {
+  using enum Compression;
+  return std::to_array<Named<Compression>>(
+      {{none, "none"}, {bf16, "bf16"}, {int8, "int8"}, {low_rank, "lowrank:"}});
+}
+using fourfold::name;
 
 /// The same as run files spell it.
 struct GradientCompression {

@@ -8,18 +8,23 @@
 #pragma once
 
 #include <fourfold/base/box.hpp>
+#include <fourfold/base/enum_name.hpp>
 #include <fourfold/model/architecture.hpp>
 
 #include <array>
 #include <cstdint>
 #include <span>
-#include <string_view>
 
 namespace fourfold::parallel {
 
 /// How queries meet the keys of other ranks.
 enum class ContextMode : std::uint8_t { ring, ulysses, allgather };
-std::string_view name(ContextMode mode) noexcept;
+constexpr auto names_of(ContextMode /*any*/) {
+  using enum ContextMode;
+  return std::to_array<Named<ContextMode>>(
+      {{ring, "ring"}, {ulysses, "ulysses"}, {allgather, "allgather"}});
+}
+using fourfold::name;
 
 /// The tokens of a sequence that position `rank` holds, in the order it holds them: two chunks; the
 /// whole sequence and an empty chunk after it when cp is 1.

@@ -4,14 +4,20 @@
 /// Learning rate as a closed form of the update number: nothing to save, any step can be asked for.
 #pragma once
 
+#include <fourfold/base/enum_name.hpp>
+
 #include <cstdint>
 #include <string>
-#include <string_view>
 
 namespace fourfold::runfile {
 
 enum class ScheduleKind : std::uint8_t { warmup_cosine, linear, constant, wsd };
-std::string_view name(ScheduleKind kind) noexcept;
+constexpr auto names_of(ScheduleKind /*any*/) {
+  using enum ScheduleKind;
+  return std::to_array<Named<ScheduleKind>>(
+      {{warmup_cosine, "warmup_cosine"}, {linear, "linear"}, {constant, "constant"}, {wsd, "wsd"}});
+}
+using fourfold::name;
 
 /// All kinds begin with the same linear warm-up. With w = warmup_steps, d = decay_steps,
 /// c = cooldown_steps and the update number s counted from 0:

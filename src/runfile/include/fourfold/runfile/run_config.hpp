@@ -7,6 +7,8 @@
 #pragma once
 
 #include <fourfold/base/dtype.hpp>
+#include <fourfold/base/enum_name.hpp>
+#include <fourfold/base/progress_mode.hpp>
 #include <fourfold/base/regular_file.hpp>
 #include <fourfold/comm/algorithm.hpp>
 #include <fourfold/comm/mesh.hpp>
@@ -16,6 +18,7 @@
 #include <fourfold/parallel/context_cut.hpp>
 #include <fourfold/runfile/learning_rate.hpp>
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -27,20 +30,32 @@
 
 namespace fourfold::runfile {
 
+using fourfold::name;  // of what has names_of()
+
 /// How long ZeRO-3 keeps gathered weights.
 enum class ZeroKeep : std::uint8_t { micro_batch, step };
-std::string_view name(ZeroKeep keep) noexcept;
+constexpr auto names_of(ZeroKeep /*any*/) {
+  using enum ZeroKeep;
+  return std::to_array<Named<ZeroKeep>>({{micro_batch, "micro_batch"}, {step, "step"}});
+}
 
 /// When gradients are reduced over the data plane.
 enum class GradientReduce : std::uint8_t { automatic, step, micro_batch };
-std::string_view name(GradientReduce reduce) noexcept;
+constexpr auto names_of(GradientReduce /*any*/) {
+  using enum GradientReduce;
+  return std::to_array<Named<GradientReduce>>(
+      {{automatic, "auto"}, {step, "step"}, {micro_batch, "micro_batch"}});
+}
 
 /// What the ranks of the dp axis do together.
 enum class DataParallelMode : std::uint8_t {
   sync,   ///< every step
   local,  ///< nothing for many steps, then an average of their weights
 };
-std::string_view name(DataParallelMode mode) noexcept;
+constexpr auto names_of(DataParallelMode /*any*/) {
+  using enum DataParallelMode;
+  return std::to_array<Named<DataParallelMode>>({{sync, "sync"}, {local, "local"}});
+}
 
 /// [mesh]. Feed it to comm::resolve_mesh() once the number of ranks is known.
 struct MeshConfig {
@@ -66,7 +81,14 @@ struct MeshConfig {
 
 /// Whether micro-batches are launched as CUDA graphs.
 enum class CudaGraphs : std::uint8_t { automatic, always, never };
-std::string_view name(CudaGraphs graphs) noexcept;  ///< "auto", "true", "false"
+constexpr auto names_of(CudaGraphs /*any*/) {
+  using enum CudaGraphs;
+  return std::to_array<Named<CudaGraphs>>(
+      {{automatic, "auto"}, {always, "true"}, {never, "false"}});
+}
+
+/// What weights and activations are stored in.
+inline constexpr std::array stored_dtypes{DType::f32, DType::bf16, DType::f16};
 
 /// The largest that train.loss_scale and its like may be, and become.
 inline constexpr std::int64_t largest_loss_scale = std::int64_t{1} << 40;
@@ -77,7 +99,7 @@ struct TrainConfig {
   std::int64_t micro_batch = 4;    ///< sequences per rank and forward pass
   std::int64_t steps = 1000;       ///< updates after which the run is finished, restarts included
   std::int64_t seed = 1234;
-  DType precision = DType::f32;  ///< f32, bf16 or f16: storage of weights and activations
+  DType precision = DType::f32;  ///< one of stored_dtypes
   /// f16: the loss is multiplied by it for the backward pass; 0: auto, moved by overflows. This and
   /// the next ones are powers of two, but for the window
   std::int64_t loss_scale = 0;
@@ -97,11 +119,17 @@ struct TrainConfig {
 };
 
 enum class OptimizerKind : std::uint8_t { adamw, adam, sgd };
-std::string_view name(OptimizerKind kind) noexcept;
+constexpr auto names_of(OptimizerKind /*any*/) {
+  using enum OptimizerKind;
+  return std::to_array<Named<OptimizerKind>>({{adamw, "adamw"}, {adam, "adam"}, {sgd, "sgd"}});
+}
 
 /// What local SGD makes of the average of the replicas' weights.
 enum class OuterOptimizerKind : std::uint8_t { average, nesterov };
-std::string_view name(OuterOptimizerKind kind) noexcept;
+constexpr auto names_of(OuterOptimizerKind /*any*/) {
+  using enum OuterOptimizerKind;
+  return std::to_array<Named<OuterOptimizerKind>>({{average, "average"}, {nesterov, "nesterov"}});
+}
 
 /// [optim]
 struct OptimConfig {
@@ -133,6 +161,10 @@ struct DataConfig {
 
 /// Where the optimizer's state (f32 masters and moments) lies.
 enum class StateTier : std::uint8_t { none, cpu, nvme };
+constexpr auto names_of(StateTier /*any*/) {
+  using enum StateTier;
+  return std::to_array<Named<StateTier>>({{none, "none"}, {cpu, "cpu"}, {nvme, "nvme:"}});
+}
 
 /// [offload]
 struct OffloadConfig {
@@ -147,7 +179,10 @@ std::string optimizer_tier_text(const OffloadConfig& offload);
 
 /// What becomes of a checkpoint that is due while another is still being written.
 enum class BusySave : std::uint8_t { wait, skip };
-std::string_view name(BusySave policy) noexcept;  ///< "wait", "skip"
+constexpr auto names_of(BusySave /*any*/) {
+  using enum BusySave;
+  return std::to_array<Named<BusySave>>({{wait, "wait"}, {skip, "skip"}});
+}
 
 /// [checkpoint]
 struct CheckpointConfig {
@@ -170,9 +205,6 @@ struct CheckpointConfig {
   bool weights_only = false;    ///< of the step directory
   friend bool operator==(const CheckpointConfig&, const CheckpointConfig&) = default;
 };
-
-enum class ProgressMode : std::uint8_t { automatic, bar, plain, none };
-std::string_view name(ProgressMode mode) noexcept;  ///< "auto", "bar", "plain", "none"
 
 /// [log]
 struct LogConfig {

@@ -67,7 +67,7 @@ bool is_moving_terminal(std::FILE* out);
 
 /// What --progress=auto means here: a bar when `out` is_moving_terminal(), else lines. Other modes
 /// stay.
-runfile::ProgressMode resolve_progress(runfile::ProgressMode mode, std::FILE* out);
+ProgressMode resolve_progress(ProgressMode mode, std::FILE* out);
 
 /// Shows records on a terminal or in a log file. Exists on rank 0 only; safe to use from several
 /// threads, so that other log lines can go through it too.
@@ -75,7 +75,7 @@ class Console : public MetricSink {
  public:
   /// @param out   usually stderr; borrowed
   /// @param mode  automatic is resolved with resolve_progress()
-  Console(std::FILE* out, runfile::ProgressMode mode);
+  Console(std::FILE* out, ProgressMode mode);
   ~Console() override;  ///< ends the line of a bar
 
   void start(const RunStart& run, double unix_time_s) override;
@@ -91,7 +91,7 @@ class Console : public MetricSink {
  private:
   class Screen;
   std::shared_ptr<Screen> screen_;
-  runfile::ProgressMode mode_;
+  ProgressMode mode_;
   RemainingTime remaining_;
   LineContext context_;
 };
