@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "arguments.hpp"
 
+#include <fourfold/base/enum_name.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
 
@@ -13,6 +14,8 @@ namespace fourfold::bench {
 namespace {
 
 constexpr int most_threads = 256;
+constexpr std::array dtypes{DType::f32, DType::bf16, DType::f16,
+                            DType::f64, DType::i32,  DType::i64};
 constexpr std::int64_t most_bytes = std::int64_t{1} << 36;
 
 constexpr const char* manual = R"(
@@ -46,27 +49,9 @@ EXAMPLES
   throw UserError(code, message);
 }
 
-std::vector<std::string> operation_names() {
-  std::vector<std::string> names;
-  for (const exchange::Operation operation : exchange::all_operations()) {
-    names.emplace_back(name(operation));
-  }
-  return names;
-}
-
-std::vector<std::string> algorithm_names() {
-  std::vector<std::string> names;
-  for (const comm::Algorithm algorithm : comm::all_algorithms()) {
-    names.emplace_back(comm::name(algorithm));
-  }
-  return names;
-}
-
 std::vector<std::string> line_names() {
-  std::vector<std::string> names{"world"};
-  for (const comm::Axis axis : comm::all_axes) {
-    names.emplace_back(comm::name(axis));
-  }
+  std::vector<std::string> names = names_in(comm::all_axes);
+  names.insert(names.begin(), "world");
   return names;
 }
 
@@ -87,7 +72,7 @@ void describe_what(CLI::App& command, Arguments& arguments) {
   command
       .add_option("--operation", arguments.operations,
                   "What to measure, once or several times. Default: everything")
-      ->check(CLI::IsMember(operation_names()))
+      ->check(CLI::IsMember(names_in(exchange::all_operations)))
       ->delimiter(',')
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -96,12 +81,12 @@ void describe_what(CLI::App& command, Arguments& arguments) {
                   "How collectives go, once or several times: auto (shared memory where all ranks "
                   "of a line have it and it pays, else direct), direct, shared, ring, tree; the "
                   "last two have ways of their own for all_reduce, the ring for all_gather too")
-      ->check(CLI::IsMember(algorithm_names()))
+      ->check(CLI::IsMember(names_in(comm::all_algorithms())))
       ->delimiter(',')
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command.add_option("--dtype", arguments.dtype, "Type of the elements")
-      ->check(CLI::IsMember({"f32", "bf16", "f16", "f64", "i32", "i64"}))
+      ->check(CLI::IsMember(names_in(dtypes)))
       ->capture_default_str();
 }
 
@@ -225,10 +210,10 @@ Request request_of(const Arguments& arguments, int ranks) {
   request.mesh = comm::resolve_mesh(wanted, ranks);
   require_others(arguments, request, ranks);
   for (const std::string& operation : arguments.operations) {
-    request.operations.push_back(*exchange::operation_from_name(operation));
+    request.operations.push_back(*value_named<exchange::Operation>(operation));
   }
   if (request.operations.empty()) {
-    request.operations.assign(exchange::all_operations().begin(), exchange::all_operations().end());
+    request.operations.assign(exchange::all_operations.begin(), exchange::all_operations.end());
   }
   for (const std::string& algorithm : arguments.algorithms) {
     request.algorithms.push_back(*comm::algorithm_from_name(algorithm));

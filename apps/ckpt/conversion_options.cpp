@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verbs.hpp"
 
+#include <fourfold/base/enum_name.hpp>
 #include <fourfold/program/checkpoint_option.hpp>
 #include <fourfold/program/command_line.hpp>
 #include <fourfold/program/progress.hpp>
+#include <fourfold/runfile/run_config.hpp>
 
 namespace fourfold::ckpt {
 namespace {
@@ -36,7 +38,7 @@ void describe_export(CLI::App& verb, Request& request) {
       ->check(program::place_to_write())
       ->type_name("");
   verb.add_option("--dtype", request.dtype, "Type of the weights; they are f32 in a checkpoint")
-      ->check(CLI::IsMember({"f32", "bf16", "f16"}))
+      ->check(CLI::IsMember(names_in(runfile::stored_dtypes)))
       ->capture_default_str()
       ->type_name("DTYPE");
   verb.add_option("--shard-size", request.shard_bytes,

@@ -133,7 +133,7 @@ void print_notes(const model_conversion::HfTokenizer& tokenizer,
 
 ExitCode export_model(const Request& request) {
   io::refuse_place_in_step(request.to);
-  program::Progress progress(request.dry_run ? "none" : request.progress, "exported");
+  program::Progress progress(request.dry_run ? ProgressMode::none : request.progress, "exported");
   io::CheckpointSource source(open(request.checkpoint));
   const io::Checkpoint& checkpoint = source.checkpoint();
   const model::Architecture config = model_conversion::model_of(checkpoint);

@@ -143,7 +143,7 @@ void refuse_own_input(const Request& request) {
 
 ExitCode import_model(const Request& request) {
   io::refuse_step_as_directory(request.to);
-  program::Progress progress(request.dry_run ? "none" : request.progress, "imported");
+  program::Progress progress(request.dry_run ? ProgressMode::none : request.progress, "imported");
   const model_conversion::ExternalModel model = open_model(request);
   const auto tokenizer = tokenizer_of(request, model.config);
   refuse_own_input(request);

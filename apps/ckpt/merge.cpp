@@ -123,7 +123,7 @@ ExitCode merge(const Request& request) {
   refuse_existing(request.to);
   io::refuse_place_in_step(request.to);
   comm::run_ranks(1, [&](comm::Communicator& self) {
-    program::Progress progress(request.dry_run ? "none" : request.progress, "merged");
+    program::Progress progress(request.dry_run ? ProgressMode::none : request.progress, "merged");
     const io::Checkpoint checkpoint = train::open_named_checkpoint(request.checkpoint, self);
     const auto start = std::chrono::steady_clock::now();
     if (!request.dry_run) {

@@ -49,7 +49,7 @@ void print(const io::RepairReport& report, bool dry_run) {
 /// Of a folder of steps the newest that does not hold together; the newest, where all do.
 std::filesystem::path damaged_step(const std::filesystem::path& named) {
   const std::vector<std::filesystem::path> steps = io::step_folders(named);
-  program::Progress quiet("none", "");
+  program::Progress quiet(ProgressMode::none, "");
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
     if (!verify_listed_step(*step, false, quiet).damage.empty()) {
       return *step;

@@ -257,7 +257,7 @@ ExitCode reshard(const Request& request) {
       refuse_directory_of_run(request.to);
     });
     const bool is_shown = world.rank() == 0 && !request.dry_run;
-    program::Progress progress(is_shown ? request.progress : "none", "resharded");
+    program::Progress progress(is_shown ? request.progress : ProgressMode::none, "resharded");
     const io::Checkpoint checkpoint = train::open_named_checkpoint(request.checkpoint, world);
     const Target target = target_of(checkpoint, request.mesh);
     refuse_other_tensors(checkpoint, target.layouts);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/progress_mode.hpp>
 #include <fourfold/io/checkpoint.hpp>
 #include <fourfold/io/checkpoint_diff.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
@@ -32,7 +33,7 @@ struct Request {
   std::int64_t memory_bytes = std::int64_t{256} << 20;  ///< per process
   bool dry_run = false;
   bool json = false;
-  std::string progress = "auto";
+  ProgressMode progress = ProgressMode::automatic;
   // info
   bool tensors = false;
   bool run_file = false;

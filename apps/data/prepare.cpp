@@ -49,12 +49,6 @@ std::string unescape(const std::string& typed) {
   return meant;
 }
 
-data::InputFormat format_named(const std::string& name) {
-  return name == "text"    ? data::InputFormat::text
-         : name == "jsonl" ? data::InputFormat::json_lines
-                           : data::InputFormat::automatic;
-}
-
 }  // namespace
 
 void prepare(const PrepareRequest& request) {
@@ -63,7 +57,7 @@ void prepare(const PrepareRequest& request) {
   data::PrepareOptions options;
   options.inputs.assign(request.inputs.begin(), request.inputs.end());
   options.output_prefix = request.output;
-  options.format = format_named(request.format);
+  options.format = request.format;
   options.append_end_of_text = request.append_end_of_text;
   options.validation_fraction = request.validation_fraction;
   if (!request.document_separator.empty()) {

@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fourfold/base/progress_mode.hpp>
+#include <fourfold/data/prepare.hpp>
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,12 +17,12 @@ struct PrepareRequest {
   std::string tokenizer = "byte";
   std::string output;
   std::vector<std::string> inputs;
-  std::string format = "auto";  ///< auto, text or jsonl
+  data::InputFormat format = data::InputFormat::automatic;
   bool append_end_of_text = false;
   std::string document_separator;  ///< as typed, with \n, \t, \r, \0 and \\ for these characters
   double validation_fraction = 0;
   bool check = false;
-  std::string progress = "auto";  ///< auto, bar, plain or none
+  ProgressMode progress = ProgressMode::automatic;
 };
 void prepare(const PrepareRequest& request);
 

@@ -38,7 +38,7 @@ struct Arguments {
   std::int64_t max_samples = 0;
   int cp = 1;
   std::string logits;
-  std::string progress = "auto";
+  ProgressMode progress = ProgressMode::automatic;
   bool allow_mixed_tokenizers = false;
   bool json = false;
   std::vector<std::string> said;  ///< all of that, as the user said it on this rank
@@ -134,7 +134,8 @@ ExitCode evaluate(const Arguments& arguments, int argc, char** argv) {
   train::Evaluator evaluator(dataset, mesh, micro_batch, arguments.max_samples, model.arena());
   std::optional<LogitsFile> logits;
   const bool shows = mpi.world().rank() == 0;
-  program::Progress progress(shows ? arguments.progress : "none", "evaluated", "samples");
+  program::Progress progress(shows ? arguments.progress : ProgressMode::none, "evaluated",
+                             "samples");
   progress.show(0, evaluator.samples());
   std::int64_t evaluated = 0;
   const auto note = [&](Range samples) {

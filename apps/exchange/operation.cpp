@@ -1,18 +1,12 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include <fourfold/base/enum_name.hpp>
 #include <fourfold/comm/flight_recorder.hpp>
 #include <fourfold/exchange/operation.hpp>
 
 #include <algorithm>
-#include <array>
 
 namespace fourfold::exchange {
 namespace {
-
-constexpr std::array operations{Operation::all_reduce, Operation::all_gather,
-                                Operation::reduce_scatter, Operation::all_to_all,
-                                Operation::send_recv};
 
 /// Whether a buffer has a part for each rank.
 bool has_parts(Operation operation) {
@@ -20,21 +14,6 @@ bool has_parts(Operation operation) {
 }
 
 }  // namespace
-
-std::span<const Operation> all_operations() noexcept {
-  return operations;
-}
-
-std::string_view name(Operation operation) noexcept {
-  constexpr std::array<std::string_view, 5> names{"all_reduce", "all_gather", "reduce_scatter",
-                                                  "all_to_all", "send_recv"};
-  return name_in(names, operation);
-}
-
-std::optional<Operation> operation_from_name(std::string_view text) noexcept {
-  const auto found = std::ranges::find(operations, text, name);
-  return found == operations.end() ? std::nullopt : std::optional(*found);
-}
 
 bool has_algorithms(Operation operation) noexcept {
   return operation != Operation::all_to_all && operation != Operation::send_recv;

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
+#include <fourfold/program/command_line.hpp>
 #include <fourfold/program/progress.hpp>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -50,14 +50,16 @@ std::string text_of_count(double done, double total, const std::string& unit,
 
 }  // namespace
 
-Progress::Progress(const std::string& style, std::string what, std::string unit)
-    : what_(std::move(what)), unit_(std::move(unit)), start_(Clock::now()), last_(start_) {
-  if (style == "none") {
-    style_ = Style::none;
-  } else if (style == "bar" || (style == "auto" && ::isatty(STDERR_FILENO) != 0)) {
-    style_ = Style::drawn_over;
+Progress::Progress(ProgressMode mode, std::string what, std::string unit)
+    : mode_(mode),
+      what_(std::move(what)),
+      unit_(std::move(unit)),
+      start_(Clock::now()),
+      last_(start_) {
+  if (mode_ == ProgressMode::automatic) {
+    mode_ = ::isatty(STDERR_FILENO) != 0 ? ProgressMode::bar : ProgressMode::plain;
   }
-  if (style_ == Style::drawn_over && counts_bytes()) {
+  if (mode_ == ProgressMode::bar && counts_bytes()) {
     draw(0, fmt::format("{:3.0f} %", 0.0));
   }
 }
@@ -67,9 +69,9 @@ Progress::~Progress() {
 }
 
 bool Progress::is_due(Clock::time_point now) const {
-  const milliseconds pause = style_ == Style::drawn_over ? milliseconds(has_shown_ ? 100 : 0)
-                                                         : milliseconds(has_shown_ ? 10'000 : 1000);
-  return style_ != Style::none && now - last_ >= pause;
+  const milliseconds pause = mode_ == ProgressMode::bar ? milliseconds(has_shown_ ? 100 : 0)
+                                                        : milliseconds(has_shown_ ? 10'000 : 1000);
+  return mode_ != ProgressMode::none && now - last_ >= pause;
 }
 
 void Progress::draw(double done, const std::string& numbers) {
@@ -92,7 +94,7 @@ void Progress::show(std::int64_t done_count, std::int64_t total_count, const std
   const double seconds = std::chrono::duration<double>(now - start_).count();
   const std::string numbers = counts_bytes() ? text_of_bytes(done, total, more, seconds)
                                              : text_of_count(done, total, unit_, more, seconds);
-  if (style_ == Style::drawn_over) {
+  if (mode_ == ProgressMode::bar) {
     draw(std::min(1.0, done / total), numbers);
   } else {
     has_shown_ = true;
@@ -107,11 +109,9 @@ void Progress::finish() {
   }
 }
 
-void add_progress_option(CLI::App& command, std::string& style) {
-  command
-      .add_option("--progress", style,
-                  "A bar on a terminal and lines elsewhere, or one of these always")
-      ->check(CLI::IsMember({"auto", "bar", "plain", "none"}))
+void add_progress_option(CLI::App& command, ProgressMode& mode) {
+  add_named_option(command, "--progress", mode,
+                   "A bar on a terminal and lines elsewhere, or one of these always")
       ->type_name("STYLE");
 }
 

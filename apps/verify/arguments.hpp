@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fourfold/base/progress_mode.hpp>
 #include <fourfold/train/mesh_verification.hpp>
 
 #include <CLI/CLI.hpp>
@@ -22,7 +23,7 @@ struct Arguments {
   std::optional<double> rounding_tolerance;
   std::optional<double> weight_tolerance;
   std::optional<double> product_tolerance;
-  std::string progress = "auto";
+  ProgressMode progress = ProgressMode::automatic;
   bool json = false;
 };
 

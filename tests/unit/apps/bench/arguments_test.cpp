@@ -41,7 +41,7 @@ TEST_CASE("sizes rise by the factor from the first to the last that fits", "[arg
 
 TEST_CASE("without options everything is measured on all ranks", "[arguments]") {
   const Request request = request_of(Arguments(), 6);
-  CHECK(request.operations.size() == exchange::all_operations().size());
+  CHECK(request.operations.size() == exchange::all_operations.size());
   CHECK(request.mesh == comm::MeshShape{.pp = 1, .dp = 6, .cp = 1, .tp = 1});
   CHECK_FALSE(request.axis.has_value());
   CHECK(request.sizes_bytes.front() == 8);

@@ -24,7 +24,7 @@ TEST_CASE("a transport that works has no wrong elements", "[collective_benchmark
   for (const int ranks : {1, 2, 3, 5}) {
     std::atomic<std::int64_t> wrong = 0;
     comm::run_ranks(ranks, [&](comm::Communicator& world) {
-      for (const Operation operation : all_operations()) {
+      for (const Operation operation : all_operations) {
         if (operation == Operation::send_recv && ranks == 1) {
           continue;
         }
@@ -42,7 +42,7 @@ TEST_CASE("a transport that works has no wrong elements", "[collective_benchmark
 
 TEST_CASE("a transport that moves nothing is found out", "[collective_benchmark]") {
   const auto line = comm::make_dry_run(1, 3, "line");
-  for (const Operation operation : all_operations()) {
+  for (const Operation operation : all_operations) {
     for (const DType dtype : dtypes) {
       const Extent extent = extent_for(operation, dtype, 3);
       CollectiveBenchmark collective_benchmark(operation, extent, dtype, *line);

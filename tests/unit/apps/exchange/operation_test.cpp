@@ -40,8 +40,8 @@ TEST_CASE("bus bandwidth is what a link carries", "[operation]") {
   CHECK(way_of(Operation::reduce_scatter, comm::Algorithm::ring) == comm::Algorithm::direct);
   CHECK(way_of(Operation::reduce_scatter, comm::Algorithm::shared) == comm::Algorithm::shared);
   CHECK(way_of(Operation::send_recv, comm::Algorithm::shared) == comm::Algorithm::direct);
-  CHECK(operation_from_name("all_to_all") == Operation::all_to_all);
-  CHECK_FALSE(operation_from_name("allreduce").has_value());
+  CHECK(value_named<Operation>("all_to_all") == Operation::all_to_all);
+  CHECK_FALSE(value_named<Operation>("allreduce").has_value());
 }
 
 }  // namespace

@@ -15,12 +15,13 @@
 
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::EndsWith;
+using fourfold::ProgressMode;
 
 namespace {
 
-std::string shown(const std::string& style) {
+std::string shown(ProgressMode mode) {
   CapturedStream captured(stderr);
-  fourfold::program::Progress progress(style, "copied");
+  fourfold::program::Progress progress(mode, "copied");
   progress.show(1'000'000, 4'000'000);  // too early to say anything
   std::this_thread::sleep_for(std::chrono::milliseconds(150));
   progress.show(0, 0);
@@ -32,7 +33,7 @@ std::string shown(const std::string& style) {
 }  // namespace
 
 TEST_CASE("a bar shows bytes, rate and time left, and goes in the end", "[progress]") {
-  const std::string text = shown("bar");
+  const std::string text = shown(ProgressMode::bar);
   CHECK_THAT(text, ContainsSubstring("[###############               ]  50 %  2.0 of 4.0 MB  "
                                      "step 7  "));
   CHECK_THAT(text, ContainsSubstring(" MB/s  "));
@@ -41,7 +42,7 @@ TEST_CASE("a bar shows bytes, rate and time left, and goes in the end", "[progre
 
 TEST_CASE("a bar is there before any byte is, and goes with what draws it", "[progress]") {
   CapturedStream captured(stderr);
-  { const fourfold::program::Progress progress("bar", "copied"); }
+  { const fourfold::program::Progress progress(ProgressMode::bar, "copied"); }
   const std::string text = captured.text();
   CHECK_THAT(text, ContainsSubstring("[                              ]   0 %"));
   CHECK_THAT(text, EndsWith("\r\x1b[K"));
@@ -49,7 +50,7 @@ TEST_CASE("a bar is there before any byte is, and goes with what draws it", "[pr
 
 TEST_CASE("a log gets its first line after a second and the next ten later", "[progress]") {
   CapturedStream captured(stderr);
-  fourfold::program::Progress progress("plain", "copied");
+  fourfold::program::Progress progress(ProgressMode::plain, "copied");
   std::this_thread::sleep_for(std::chrono::milliseconds(1050));
   progress.show(2'000'000, 4'000'000);
   progress.show(3'000'000, 4'000'000);
@@ -59,16 +60,16 @@ TEST_CASE("a log gets its first line after a second and the next ten later", "[p
 }
 
 TEST_CASE("a log gets no line before a second, and nothing gets none", "[progress]") {
-  CHECK(shown("plain").empty());
-  CHECK(shown("none").empty());
-  CHECK(shown("auto").empty());  // stderr is no terminal here
+  CHECK(shown(ProgressMode::plain).empty());
+  CHECK(shown(ProgressMode::none).empty());
+  CHECK(shown(ProgressMode::automatic).empty());  // stderr is no terminal here
 }
 
 TEST_CASE("what is counted is shown from the beginning, and goes before other output",
           "[progress]") {
   CapturedStream captured(stderr);
   {
-    fourfold::program::Progress progress("bar", "evaluated", "samples");
+    fourfold::program::Progress progress(ProgressMode::bar, "evaluated", "samples");
     progress.show(0, 10);
     progress.show(1, 10);  // too soon to be seen
     progress.finish();
@@ -77,9 +78,9 @@ TEST_CASE("what is counted is shown from the beginning, and goes before other ou
   CHECK(captured.text() == "\r  0 %  0 of 10 samples\x1b[K\r\x1b[K");
   CapturedStream nothing(stderr);
   {
-    fourfold::program::Progress none("none", "evaluated", "samples");
+    fourfold::program::Progress none(ProgressMode::none, "evaluated", "samples");
     none.show(5, 10);
-    fourfold::program::Progress lines("plain", "evaluated", "samples");
+    fourfold::program::Progress lines(ProgressMode::plain, "evaluated", "samples");
     lines.show(5, 10);  // within the first second
   }
   CHECK(nothing.text().empty());

@@ -2,12 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fourfold/base/enum_name.hpp>
 #include <fourfold/comm/algorithm.hpp>
 
+#include <array>
 #include <cstdint>
-#include <optional>
-#include <span>
-#include <string_view>
 
 namespace fourfold::exchange {
 
@@ -20,9 +19,16 @@ enum class Operation : std::uint8_t {
   all_to_all,
   send_recv
 };
-std::span<const Operation> all_operations() noexcept;
-std::string_view name(Operation operation) noexcept;
-std::optional<Operation> operation_from_name(std::string_view text) noexcept;
+constexpr auto names_of(Operation /*any*/) {
+  using enum Operation;
+  return std::to_array<Named<Operation>>({{all_reduce, "all_reduce"},
+                                          {all_gather, "all_gather"},
+                                          {reduce_scatter, "reduce_scatter"},
+                                          {all_to_all, "all_to_all"},
+                                          {send_recv, "send_recv"}});
+}
+using fourfold::name;
+inline constexpr auto all_operations = values_in(named_values<Operation>);
 
 /// Whether there are several ways for it; the others are messages from rank to rank.
 bool has_algorithms(Operation operation) noexcept;

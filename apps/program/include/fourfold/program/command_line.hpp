@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fourfold/base/enum_name.hpp>
 #include <fourfold/base/error.hpp>
 
 #include <CLI/CLI.hpp>
@@ -48,6 +49,16 @@ std::string exit_codes_table(std::initializer_list<ExitCode> codes);
 CLI::Option* add_repeatable_option(CLI::App& command, const std::string& name,
                                    std::vector<std::string>& values, const std::string& meaning,
                                    const std::string& type);
+
+/// An option that takes the names of an enumeration.
+template <NamedEnum Enum>
+CLI::Option* add_named_option(CLI::App& command, const std::string& option, Enum& value,
+                              const std::string& meaning) {
+  return command
+      .add_option_function<std::string>(
+          option, [&value](const std::string& text) { value = *value_named<Enum>(text); }, meaning)
+      ->check(CLI::IsMember(names_in(named_values<Enum>)));
+}
 
 /// Accepts whole numbers of at least `low` and at most `high`, and says so in words.
 CLI::Validator whole_number(std::int64_t low,

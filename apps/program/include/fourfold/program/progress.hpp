@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fourfold/base/progress_mode.hpp>
+
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -18,11 +20,10 @@ namespace fourfold::program {
 /// it before what may take long, also before it is known how much there is.
 class Progress {
  public:
-  /// @param style  "auto" (drawn over if stderr is a terminal, else lines), "bar", "plain" or
-  ///               "none"
-  /// @param what   a line's first word: "prepared"
-  /// @param unit   of what is counted: "samples"; empty: bytes, shown as MB
-  Progress(const std::string& style, std::string what, std::string unit = "");
+  /// @param mode  automatic: a bar if stderr is a terminal, else plain
+  /// @param what  a line's first word: "prepared"
+  /// @param unit  of what is counted: "samples"; empty: bytes, shown as MB
+  Progress(ProgressMode mode, std::string what, std::string unit = "");
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -33,7 +34,6 @@ class Progress {
   void finish();
 
  private:
-  enum class Style : std::uint8_t { drawn_over, lines, none };
   using Clock = std::chrono::steady_clock;
 
   bool counts_bytes() const noexcept { return unit_.empty(); }
@@ -41,7 +41,7 @@ class Progress {
   bool is_due(Clock::time_point now) const;
   void draw(double done, const std::string& numbers);
 
-  Style style_ = Style::lines;
+  ProgressMode mode_;  ///< never automatic
   bool has_shown_ = false;
   bool is_drawn_ = false;  ///< on the terminal now
   std::string what_;
@@ -51,6 +51,6 @@ class Progress {
 };
 
 /// --progress of a program that shows it.
-void add_progress_option(CLI::App& command, std::string& style);
+void add_progress_option(CLI::App& command, ProgressMode& mode);
 
 }  // namespace fourfold::program

@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fourfold/base/enum_name.hpp>
 #include <fourfold/data/tokenizer.hpp>
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -19,6 +21,12 @@ enum class InputFormat : std::uint8_t {
   text,        ///< all of it is one document, or several with a separator; whatever it looks like
   json_lines,  ///< each line is a JSON object, whose "text" is one document
 };
+constexpr auto names_of(InputFormat /*any*/) {
+  using enum InputFormat;
+  return std::to_array<Named<InputFormat>>(
+      {{automatic, "auto"}, {text, "text"}, {json_lines, "jsonl"}});
+}
+using fourfold::name;
 
 /// What `prepare` makes of which texts.
 struct PrepareOptions {
