@@ -103,9 +103,15 @@ bool holds_nul(const Value& value) {
   return (text != nullptr && in(*text)) || (list != nullptr && std::ranges::any_of(*list, in));
 }
 
-bool is_folder_at_home(const RunKey& key, const Value& value) {
+bool is_path_at_home(const RunKey& key, const Value& value) {
+  const auto is_one = [&](std::string_view text) {
+    return key.path_after && text.starts_with(*key.path_after) &&
+           begins_with_home(text.substr(key.path_after->size()));
+  };
   const auto* const text = std::get_if<std::string>(&value);
-  return text != nullptr && key.full_name().ends_with("dir") && begins_with_home(*text);
+  const auto* const list = std::get_if<std::vector<std::string>>(&value);
+  return (text != nullptr && is_one(*text)) ||
+         (list != nullptr && std::ranges::any_of(*list, is_one));
 }
 
 void Reader::read_key(const RunKey& key, const toml::node& node, const Origin& origin) {
@@ -117,7 +123,7 @@ void Reader::read_key(const RunKey& key, const toml::node& node, const Origin& o
         origin, format_message("{} holds a NUL character, at which the system would end it; "
                                "leave it out",
                                key.full_name()));
-  } else if (is_folder_at_home(key, *value)) {
+  } else if (!is_saved_ && is_path_at_home(key, *value)) {
     problems_.emplace_back(origin, format_message("{} {}", key.full_name(), home_is_a_shells));
   } else {
     entries_.push_back({&key, *value, origin});

@@ -41,6 +41,7 @@ std::vector<RunKey> checkpoint_keys() {
       // When a checkpoint is saved, and which stay.
       {.name = "dir",
        .field = member(&CheckpointConfig::dir),
+       .path_after = "",
        .meaning = "Directory of the checkpoints.",
        .automatic = "log.dir + \"/checkpoints\""},
       {.name = "every_steps",
@@ -110,6 +111,7 @@ std::vector<RunKey> checkpoint_keys() {
        .relevance = is_async},
       {.name = "node_local_dir",
        .field = member(&CheckpointConfig::node_local_dir),
+       .path_after = "",
        .meaning = "Folder of each node (on its own disk, or in /dev/shm) for steps between "
                   "checkpoints; a restart takes the newest if it is newer and whole.",
        .automatic = "no such steps"},
@@ -136,6 +138,7 @@ std::vector<RunKey> checkpoint_keys() {
        .relevance = is_node_local},
       {.name = "resume",
        .field = member(&CheckpointConfig::resume),
+       .path_after = "",
        .meaning = "\"auto\": go on from the newest good checkpoint in dir, or start anew if there "
                   "is none; \"never\": "
                   "start anew, and refuse a directory that has checkpoints; else the step to "

@@ -15,6 +15,7 @@ std::vector<RunKey> log_keys() {
   return {
       {.name = "dir",
        .field = member(&LogConfig::dir),
+       .path_after = "",
        .meaning = "Directory of the run: metrics.jsonl, status.json, config.toml, report.html, "
                   "exit.json."},
       {.name = "every_steps",

@@ -105,6 +105,7 @@ std::vector<RunKey> mesh_keys() {
                      [](const RunConfig& config) { return config.mesh.shape.cp > 1; }}},
       {.name = "schedule",
        .field = member(&MeshConfig::schedule),
+       .path_after = "",
        .meaning =
            "In which order a pipeline's ranks run micro-batches: naive, gpipe, 1f1b, interleaved, "
            "zb-h1, zb-v, or a CSV file (`fourfold plan --csv` writes one to start from).",

@@ -54,6 +54,7 @@ std::vector<RunKey> offload_keys() {
   return {
       {.name = "optimizer",
        .field = optimizer_field(),
+       .path_after = on_disk,
        .meaning =
            "Where the f32 master weights and the optimizer's moments lie: none: with the rest; "
            "cpu: "

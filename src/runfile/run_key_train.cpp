@@ -137,6 +137,7 @@ std::vector<RunKey> train_keys() {
        .minimum = 1},
       {.name = "matmul_tuning_file",
        .field = matmul_tuning_field(),
+       .path_after = "",
        .meaning = "On GPUs: a file of the fastest way of each matrix product. Those it does not "
                   "have are measured when they first come, and added at the end of the run. none: "
                   "products are made the way that the library puts first. docs/gpu.md."},

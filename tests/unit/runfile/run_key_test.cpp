@@ -239,8 +239,18 @@ TEST_CASE("what cannot be read again is not written", "[run_config]") {
     CHECK_THAT(refusal(text), ContainsSubstring("is not UTF-8"));
   }
   CHECK_THAT(refusal("log.dir=\"a\\u0000b\""), ContainsSubstring("log.dir holds a NUL character"));
-  CHECK_THAT(refusal("log.dir=~/runs/x"), ContainsSubstring("log.dir begins with ~"));
-  CHECK_THAT(refusal("checkpoint.dir='~'"), ContainsSubstring("checkpoint.dir begins with ~"));
+  for (const char* const text :
+       {"log.dir=~/runs/x", "checkpoint.dir='~'", "checkpoint.node_local_dir=~/x",
+        "checkpoint.resume=~/x", "data.train=[\"a\", \"~/b\"]", "data.validation=~/b",
+        "data.tokenizer=~/x.json", "mesh.schedule=~/x.csv", "train.matmul_tuning_file=~/x",
+        "offload.optimizer=nvme:~/x"}) {
+    const std::string assignment = text;
+    CHECK_THAT(refusal(text),
+               ContainsSubstring("--set: " + assignment.substr(0, assignment.find('=')) +
+                                 " begins with ~"));
+  }
+  CHECK(refusal("log.dir=~x").empty());
+  CHECK(parse_saved_config("[log]\ndir = \"~/x\"\n", "saved").log.dir == "~/x");
   CHECK(refusal("log.dir=run-\xc3\xa9-\xf0\x9f\x8c\x8d").empty());
   RunConfig config = parse_run_config(data_table, "run.toml").config;
   config.data.tokenizer = "lat\xe9.json";  // set by a program

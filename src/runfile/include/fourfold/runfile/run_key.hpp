@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <ranges>
 #include <span>
 #include <string>
@@ -54,6 +55,8 @@ struct RunKey {
   std::string table = {};
   std::string name;
   RunField field;
+  /// of texts that are paths: what stands before the path; others do not begin with it
+  std::optional<std::string_view> path_after = {};
   std::string unit = {};     ///< "steps", "sequences", "MB", "nats", ... or empty
   std::string meaning = {};  ///< one or two sentences
   double minimum = std::numeric_limits<double>::lowest();
