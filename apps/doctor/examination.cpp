@@ -16,7 +16,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <memory>
 #include <optional>
 
@@ -70,9 +69,9 @@ class HealthCheck {
 
   /// Whether what ranks tell each other below is of one make. Says which are not.
   bool are_of_one_build() {
-    const char* const slurm = std::getenv("SLURMD_NODENAME");
+    own_ = own_facts();
     const auto nodes = node_names(comm::all_gather_text(world_, mpi_.host()),
-                                  comm::all_gather_text(world_, slurm == nullptr ? "" : slurm));
+                                  comm::all_gather_text(world_, own_.slurm_node));
     const std::vector<std::string> builds = comm::all_gather_text(world_, build_name());
     Ranks ranks(nodes.size());
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
@@ -93,11 +92,8 @@ class HealthCheck {
     const std::int64_t here = mpi_.ranks_on_host();
     found_.needs = needs_of(arguments_, world_.rank(), world_.size(),
                             comm::all_reduce_scalar(world_, here, comm::ReduceOp::max));
-    const std::string node = std::move(own_.node);
-    own_ = own_facts([](const char* name) { return std::getenv(name); });
     own_.gpu = device::has_own_memory ? device::device_facts().bus_id : "";
     own_.rank = world_.rank();
-    own_.node = node;
     own_.host = mpi_.host();
     own_.needed_bytes = found_.needs.rank_bytes;
     const std::vector<std::string> hosts = comm::all_gather_text(world_, own_.host);

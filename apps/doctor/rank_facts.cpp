@@ -5,6 +5,7 @@
 #include "check.hpp"
 
 #include <fourfold/base/build_facts.hpp>
+#include <fourfold/base/process_identity.hpp>
 #include <fourfold/comm/clock_offset.hpp>
 #include <fourfold/comm/library_collectives.hpp>
 #include <fourfold/comm/mpi_runtime.hpp>
@@ -17,7 +18,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -29,11 +29,9 @@ namespace {
 
 constexpr int most_cores = 1 << 16;
 
-int number_or(const char* text, int otherwise) {
+int number_or(const std::string& text, int otherwise) {
   int value = otherwise;
-  if (text != nullptr) {
-    std::from_chars(text, text + std::strlen(text), value);
-  }
+  std::from_chars(text.data(), text.data() + text.size(), value);
   return value;
 }
 
@@ -74,14 +72,13 @@ std::string without_domain(const std::string& host) {
 
 }  // namespace
 
-RankFacts own_facts(const std::function<const char*(const char* name)>& environment) {
+RankFacts own_facts() {
   RankFacts facts;
-  const char* const node = environment("SLURMD_NODENAME");
-  facts.slurm_node = node == nullptr ? "" : node;
+  facts.slurm_node = environment_text("SLURMD_NODENAME");
   facts.machine = comm::machine_identity();
   facts.launched_ranks = comm::launched_ranks();
-  facts.job_tasks = number_or(environment("SLURM_NTASKS"), 0);
-  facts.threads = std::max(1, number_or(environment("OMP_NUM_THREADS"), 1));
+  facts.job_tasks = number_or(environment_text("SLURM_NTASKS"), 0);
+  facts.threads = std::max(1, number_or(environment_text("OMP_NUM_THREADS"), 1));
   facts.cores = line_of("/proc/self/status", "Cpus_allowed_list:");
   facts.memory_bytes = device::total_memory_bytes().value_or(-1);
   facts.available_bytes = device::available_memory_bytes().value_or(-1);

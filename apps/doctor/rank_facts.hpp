@@ -6,7 +6,6 @@
 #include <fourfold/comm/communicator.hpp>
 
 #include <cstdint>
-#include <functional>
 #include <set>
 #include <span>
 #include <string>
@@ -54,8 +53,7 @@ using Ranks = std::vector<RankFacts>;
 
 /// Reads what this process can find out alone. Not: rank, node, host, needs, shared memory, GPU,
 /// speed.
-/// @param environment  as getenv()
-RankFacts own_facts(const std::function<const char*(const char* name)>& environment);
+RankFacts own_facts();
 
 /// "0-3,8" as 0, 1, 2, 3, 8. What is no list has none.
 std::vector<int> cores_in(const std::string& list);

@@ -13,7 +13,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -149,8 +148,8 @@ void refuse_moved(const batch::KeptRun& kept, const runfile::RunConfig& config) 
 std::optional<batch::KeptRun> keep(const Request& request, const std::string& text,
                                    const runfile::EffectiveConfig& effective) {
   const BatchJob job = BatchJob::of_this_process();
-  const char* const chain = std::getenv("FOURFOLD_CHAIN");
-  if (chain != nullptr && job.chain != chain) {
+  const std::string chain = environment_text("FOURFOLD_CHAIN");
+  if (job.chain != chain) {
     log::warning(
         format_message("FOURFOLD_CHAIN={} is ignored (it is not one word of ASCII)", chain));
   }

@@ -15,7 +15,6 @@
 #include <fmt/format.h>
 
 #include <cstdint>
-#include <cstdlib>
 
 namespace fourfold::job {
 
@@ -25,8 +24,8 @@ namespace {
 /// fixed number.
 std::vector<int> idle_with_nodes(const runfile::EffectiveConfig& effective,
                                  const train::Allocation& has) {
-  const char* const asked = std::getenv("FOURFOLD_NODES");
-  if (asked == nullptr) {
+  const std::string asked = environment_text("FOURFOLD_NODES");
+  if (asked.empty()) {
     return {};
   }
   try {

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <thread>
 
 namespace fourfold::job {
@@ -49,8 +48,8 @@ std::vector<batch::AccountedStart> ask_job_spans(std::vector<std::string> jobs) 
 }
 
 bool is_own_node(const std::string& host) {
-  const char* const nodes = std::getenv("SLURM_JOB_NODELIST");
-  if (nodes == nullptr) {
+  const std::string nodes = environment_text("SLURM_JOB_NODELIST");
+  if (nodes.empty()) {
     return true;
   }
   const auto answer = program::ask_slurm(batch::hostnames_command(nodes), std::chrono::seconds(5));

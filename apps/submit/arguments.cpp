@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "arguments.hpp"
 
+#include <fourfold/base/process_identity.hpp>
+
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 
 namespace fourfold::submit {
@@ -114,8 +115,8 @@ void take_memory_of_environment(Arguments& arguments) {
   }
   for (const auto& [variable, option] :
        {std::pair{"SBATCH_MEM_PER_NODE", "--mem"}, {"SBATCH_MEM_PER_CPU", "--mem-per-cpu"}}) {
-    const char* const value = std::getenv(variable);
-    if (value != nullptr && *value != '\0') {
+    const std::string value = environment_text(variable);
+    if (!value.empty()) {
       arguments.more.push_back(std::string(option) + "=" + value);
       return;
     }

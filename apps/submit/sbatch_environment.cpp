@@ -5,6 +5,7 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
+#include <fourfold/base/process_identity.hpp>
 
 #include <fmt/ranges.h>
 
@@ -83,8 +84,7 @@ void refuse_wrong_variables() {
        "0 or 1"},
   }};
   for (const Variable& variable : variables) {
-    const char* const value = std::getenv(variable.name);
-    const std::string_view text = value == nullptr ? "" : value;
+    const std::string text = environment_text(variable.name);
     if (!text.empty() && !variable.is_right(text)) {
       throw UserError(ExitCode::usage,
                       format_message("{}={} is not {} (the job would refuse it); correct it, or "
@@ -97,7 +97,7 @@ void refuse_wrong_variables() {
 void clear_the_way(const batch::Submission& submission) {
   std::vector<std::string> found;
   for (const std::string& name : variables_in_the_way(submission)) {
-    if (std::getenv(name.c_str()) != nullptr) {
+    if (std::getenv(name.c_str()) != nullptr) {  // also an empty one
       found.push_back(name);
       ::unsetenv(name.c_str());
     }

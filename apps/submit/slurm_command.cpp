@@ -5,12 +5,11 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
+#include <fourfold/base/process_identity.hpp>
 
 #include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <cstdlib>
-#include <cstring>
 #include <sstream>
 #include <string_view>
 
@@ -24,9 +23,8 @@ std::chrono::seconds to_ask() {
   constexpr int usual = 60;
   constexpr int longest = 3600;
   int seconds = usual;
-  if (const char* const text = std::getenv("FOURFOLD_ASK_S")) {
-    std::from_chars(text, text + std::strlen(text), seconds);
-  }
+  const std::string text = environment_text("FOURFOLD_ASK_S");
+  std::from_chars(text.data(), text.data() + text.size(), seconds);
   return std::chrono::seconds(std::clamp(seconds, 1, longest));
 }
 

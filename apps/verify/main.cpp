@@ -18,7 +18,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -165,8 +164,7 @@ int main(int argc, char** argv) {
             fourfold::program::parse(command, argc, argv, fourfold::runfile::keys_called)) {
       return *end;
     }
-    fourfold::comm::require_single_process("fourfold verify",
-                                           [](const char* name) { return std::getenv(name); });
+    fourfold::comm::require_single_process("fourfold verify");
     fourfold::program::enable_verbose_log();
     return verify(arguments);
   });

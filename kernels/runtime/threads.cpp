@@ -4,6 +4,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
+#include <fourfold/base/process_identity.hpp>
 
 #include <fmt/format.h>
 #include <omp.h>
@@ -12,6 +13,7 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdlib>
+#include <string>
 #include <string_view>
 #include <system_error>
 
@@ -40,7 +42,7 @@ bool is_list_of_threads(std::string_view text) {
 }  // namespace
 
 void check_kokkos_threads() {
-  const char* const text = std::getenv("KOKKOS_NUM_THREADS");
+  const char* const text = std::getenv("KOKKOS_NUM_THREADS");  // Kokkos takes an empty one, too
   if (text == nullptr) {
     return;
   }
@@ -57,8 +59,8 @@ void check_kokkos_threads() {
 }
 
 int threads_from_environment() {
-  const char* const text = std::getenv("OMP_NUM_THREADS");
-  if (text == nullptr || *text == '\0') {
+  const std::string text = environment_text("OMP_NUM_THREADS");
+  if (text.empty()) {
     return 1;
   }
   if (!is_list_of_threads(text)) {

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
-#include <cstring>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -53,19 +52,19 @@ std::string ranks_text(std::span<const int> ranks) {
   return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", ranges_text(ranks));
 }
 
-const char* environment_text(const char* name) noexcept {
+std::string environment_text(const char* name) {
   const char* const value = std::getenv(name);
-  return value != nullptr && *value != '\0' ? value : nullptr;
+  return value == nullptr ? "" : value;
 }
 
 std::int64_t environment_number(const char* name, std::int64_t otherwise) {
-  const char* const text = environment_text(name);
-  if (text == nullptr) {
+  const std::string text = environment_text(name);
+  if (text.empty()) {
     return otherwise;
   }
   std::int64_t value = 0;
-  const char* const end = text + std::strlen(text);
-  const auto [stop, error] = std::from_chars(text, end, value);
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
   if (error != std::errc{} || stop != end || value < 0) {
     log::warning(format_message("{}={} is ignored (that is no number)", name, printable(text)));
     return otherwise;
@@ -76,8 +75,7 @@ std::int64_t environment_number(const char* name, std::int64_t otherwise) {
 namespace {
 
 std::string word_in(const char* name) {
-  const char* const text = environment_text(name);
-  const std::string word = text == nullptr ? "" : text;
+  const std::string word = environment_text(name);
   const auto is_visible = [](char c) { return '!' <= c && c <= '~'; };
   return std::ranges::all_of(word, is_visible) ? word : "";
 }

@@ -35,9 +35,8 @@ std::size_t columns_of(std::FILE* out) {
 }  // namespace
 
 bool is_moving_terminal(std::FILE* out) {
-  const char* const terminal = environment_text("TERM");
-  return terminal != nullptr && std::string_view(terminal) != "dumb" &&
-         ::isatty(::fileno(out)) != 0;
+  const std::string terminal = environment_text("TERM");
+  return !terminal.empty() && terminal != "dumb" && ::isatty(::fileno(out)) != 0;
 }
 
 ProgressMode resolve_progress(ProgressMode mode, std::FILE* out) {

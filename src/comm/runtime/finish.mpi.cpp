@@ -5,13 +5,13 @@
 #include "watchdog/launch.hpp"
 
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/process_identity.hpp>
 
 #include <mpi.h>
 #include <poll.h>
 #include <unistd.h>
 
 #include <array>
-#include <cstdlib>
 #include <sstream>
 #include <string_view>
 
@@ -44,7 +44,7 @@ bool finalize_may_hang(const std::string& library) {
 }
 
 bool leave_process_manager() {
-  const auto fd = number_in(value_of(std::getenv, "PMI_FD"));
+  const auto fd = number_in(environment_text("PMI_FD"));
   if (!fd || *fd < 0) {
     return false;
   }

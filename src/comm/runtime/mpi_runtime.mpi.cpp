@@ -86,11 +86,11 @@ void say_no_more() noexcept {
 }  // namespace
 
 int launched_ranks() {
-  return launch_of(std::getenv).size;
+  return launch_of_this_process().size;
 }
 
 int launched_rank() {
-  return launch_of(std::getenv).rank;
+  return launch_of_this_process().rank;
 }
 
 struct MpiRuntime::Impl {
@@ -115,7 +115,7 @@ MpiRuntime::MpiRuntime(int* argc, char*** argv) : impl_(std::make_unique<Impl>()
   int size = 1;
   check_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
   check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &size));
-  const Launch launch = launch_of(std::getenv);
+  const Launch launch = launch_of_this_process();
   if (const auto problem = singleton_problem(launch, size, mpi_library())) {
     set_rank_identity({launch.rank, launch.size, host_name(), nullptr});
     MPI_Finalize();  // alone: nobody can hang
@@ -148,7 +148,7 @@ MpiRuntime::~MpiRuntime() {
   }
   // UCX_TLS may take shared memory away from ranks of one host.
   const bool over_network =
-      ranks_on_host() < impl_->world->size() || std::getenv("UCX_TLS") != nullptr;
+      ranks_on_host() < impl_->world->size() || !environment_text("UCX_TLS").empty();
   impl_->device_world.reset();
   std::string library;
   try {

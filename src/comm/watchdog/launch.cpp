@@ -4,6 +4,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
+#include <fourfold/base/process_identity.hpp>
 #include <fourfold/comm/communicator.hpp>
 
 #include <fmt/format.h>
@@ -33,11 +34,6 @@ const char* slurm_plugin(const std::string& mpi_library) {
 
 }  // namespace
 
-std::string value_of(const Environment& environment, const char* name) {
-  const char* const value = environment(name);
-  return value == nullptr ? "" : value;
-}
-
 std::optional<int> number_in(std::string_view text) {
   int value = 0;
   const char* const end = text.data() + text.size();
@@ -45,12 +41,12 @@ std::optional<int> number_in(std::string_view text) {
   return error == std::errc{} && stop == end ? std::optional(value) : std::nullopt;
 }
 
-Launch launch_of(const Environment& environment) {
+Launch launch_of_this_process() {
   for (const auto& [size_variable, rank_variable] : launchers) {
     // What is no number of ranks no launcher has set.
-    const auto size = number_in(value_of(environment, size_variable));
+    const auto size = number_in(environment_text(size_variable));
     if (size && *size >= 1) {
-      const int rank = number_in(value_of(environment, rank_variable)).value_or(0);
+      const int rank = number_in(environment_text(rank_variable)).value_or(0);
       return {0 <= rank && rank < *size ? rank : 0, *size, size_variable};
     }
   }
@@ -80,8 +76,8 @@ std::optional<std::string> singleton_problem(const Launch& launch, int mpi_size,
       launch.size, launch.variable, launch.size, family, advice);
 }
 
-void require_single_process(const std::string& program, const Environment& environment) {
-  const Launch launch = launch_of(environment);
+void require_single_process(const std::string& program) {
+  const Launch launch = launch_of_this_process();
   if (launch.size > 1) {
     throw UserError(
         ExitCode::config,

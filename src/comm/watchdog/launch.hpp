@@ -2,18 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 
 namespace fourfold::comm {
 
-/// Reads an environment variable; nullptr when it is not set.
-using Environment = std::function<const char*(const char* name)>;
-
-/// Of a variable; empty when it is not set.
-std::string value_of(const Environment& environment, const char* name);
 /// All of `text` as a number; nothing: it is none.
 std::optional<int> number_in(std::string_view text);
 
@@ -23,7 +17,7 @@ struct Launch {
   int size = 1;
   std::string variable;  ///< where the size was found; empty: no launcher
 };
-Launch launch_of(const Environment& environment);
+Launch launch_of_this_process();
 
 /// Why an MPI of one rank is wrong here, and what to type instead; nothing when it is right.
 /// @param mpi_library  the text of MPI_Get_library_version

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "startup_rendezvous.hpp"
 
+#include <fourfold/base/process_identity.hpp>
 #include <fourfold/base/regular_file.hpp>
 #include <fourfold/comm/startup_watchdog.hpp>
 
@@ -57,14 +58,15 @@ bool is_fit_for_name(char c) {
 
 }  // namespace
 
-std::string name_of_start(const Environment& environment, const std::string& parent) {
+std::string name_of_start(const std::string& parent) {
+  const BatchJob job = BatchJob::of_this_process();
   const std::string mpiexec = address_of_mpiexec(parent);
   std::string name;
   // mpiexec inside a job starts some of its proxies in a step, and others not.
   for (const std::string& part :
-       {value_of(environment, "SLURM_JOB_ID"), value_of(environment, "SLURM_RESTART_COUNT"),
-        mpiexec.empty() ? value_of(environment, "SLURM_STEP_ID") : mpiexec,
-        value_of(environment, "PMIX_NAMESPACE"), value_of(environment, "PALS_APID")}) {
+       {job.id, job.restarts > 0 ? std::to_string(job.restarts) : "",
+        mpiexec.empty() ? environment_text("SLURM_STEP_ID") : mpiexec,
+        environment_text("PMIX_NAMESPACE"), environment_text("PALS_APID")}) {
     name += (name.empty() || part.empty() ? "" : "-") + part;
   }
   std::ranges::replace_if(
@@ -72,19 +74,19 @@ std::string name_of_start(const Environment& environment, const std::string& par
   return name.empty() ? "any" : name.substr(0, 200);
 }
 
-std::vector<int> ranks_beside(const Environment& environment, const Launch& launch) {
+std::vector<int> ranks_beside(const Launch& launch) {
   std::vector<int> ranks;
   for (const char* const name : {"MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE"}) {
-    if (number_in(value_of(environment, name)) == launch.size) {
+    if (number_in(environment_text(name)) == launch.size) {
       ranks.resize(launch.size);
       std::iota(ranks.begin(), ranks.end(), 0);
       return ranks;
     }
   }
   // Tasks of Slurm are ranks where it has started as many as there are ranks.
-  std::istringstream tasks(value_of(environment, "SLURM_GTIDS"));
-  const bool are_ranks = number_in(value_of(environment, "SLURM_STEP_NUM_TASKS")) == launch.size &&
-                         number_in(value_of(environment, "SLURM_PROCID")) == launch.rank;
+  std::istringstream tasks(environment_text("SLURM_GTIDS"));
+  const bool are_ranks = number_in(environment_text("SLURM_STEP_NUM_TASKS")) == launch.size &&
+                         number_in(environment_text("SLURM_PROCID")) == launch.rank;
   for (std::string task; are_ranks && std::getline(tasks, task, ',');) {
     if (const auto rank = number_in(task)) {
       ranks.push_back(*rank);

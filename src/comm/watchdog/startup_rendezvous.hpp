@@ -15,10 +15,10 @@ namespace fourfold::comm {
 /// for it, and the address of its mpiexec. Fit for a file name. "any" where there is nothing of the
 /// kind.
 /// @param parent  the command line of the process that started this one, words split by '\0'
-std::string name_of_start(const Environment& environment, const std::string& parent);
+std::string name_of_start(const std::string& parent);
 
 /// Ranks of one host, this one among them, as its launcher tells; empty: it does not.
-std::vector<int> ranks_beside(const Environment& environment, const Launch& launch);
+std::vector<int> ranks_beside(const Launch& launch);
 
 /// Where ranks meet that have no MPI yet: a folder with a file of each, which is there only as long
 /// as they need it. One rank's view.

@@ -8,6 +8,7 @@
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
+#include <fourfold/base/process_identity.hpp>
 #include <fourfold/comm/startup_watchdog.hpp>
 
 #include <fmt/format.h>
@@ -17,7 +18,6 @@
 #include <array>
 #include <chrono>
 #include <condition_variable>
-#include <cstdlib>
 #include <exception>
 #include <fstream>
 #include <iterator>
@@ -66,8 +66,8 @@ constexpr double to_analyse_s = 30;
 struct StartupWatchdog::Impl {
   explicit Impl(StartupWatchdogOptions its_options)
       : options(std::move(its_options)),
-        launch(launch_of(std::getenv)),
-        meeting(options.folder, name_of_start(std::getenv, command_of_parent()), launch.rank) {}
+        launch(launch_of_this_process()),
+        meeting(options.folder, name_of_start(command_of_parent()), launch.rank) {}
 
   bool lives_for(double seconds);
   void end_if_told_to_stop();
@@ -154,7 +154,7 @@ void StartupWatchdog::Impl::watch() {
 }
 
 void StartupWatchdog::Impl::meet() {
-  if (!meeting.join({own_host(), ::getpid(), ranks_beside(std::getenv, launch)})) {
+  if (!meeting.join({own_host(), ::getpid(), ranks_beside(launch)})) {
     diagnose_alone(fmt::format("{} cannot be written", meeting.folder().string()));
     return;
   }
@@ -201,12 +201,12 @@ void StartupWatchdog::Impl::diagnose_alone(const std::string& why) {
 }
 
 WorldState StartupWatchdog::Impl::state() const {
-  const std::string list = value_of(std::getenv, "SLURM_STEP_NODELIST");
+  const std::string list = environment_text("SLURM_STEP_NODELIST");
   std::vector<std::string> nodes;
   if (!list.empty() && options.expand_nodes) {
-    nodes = nodes_of_ranks(options.expand_nodes(list),
-                           value_of(std::getenv, "SLURM_STEP_TASKS_PER_NODE"),
-                           value_of(std::getenv, "SLURM_DISTRIBUTION"), launch.size);
+    nodes =
+        nodes_of_ranks(options.expand_nodes(list), environment_text("SLURM_STEP_TASKS_PER_NODE"),
+                       environment_text("SLURM_DISTRIBUTION"), launch.size);
   }
   return state_of_start(launch.size, options.limit_s, meeting.arrivals(options.limit_s), nodes);
 }

@@ -246,12 +246,12 @@ double time_needed_s(const TimesSoFar& times) {
 std::optional<double> deadline_from_environment(double now_unix_s) {
   constexpr const char* own = "FOURFOLD_DEADLINE";
   for (const char* const name : {own, "SLURM_JOB_END_TIME"}) {
-    const char* const text = environment_text(name);
-    if (text == nullptr) {
+    const std::string text = environment_text(name);
+    if (text.empty()) {
       continue;
     }
     char* end = nullptr;
-    const double seconds = std::strtod(text, &end);
+    const double seconds = std::strtod(text.c_str(), &end);
     const bool is_time = *end == '\0' && seconds > 0 && std::isfinite(seconds);
     if (is_time && seconds > now_unix_s) {
       log::info(format_message(
@@ -273,7 +273,7 @@ std::optional<double> deadline_from_environment(double now_unix_s) {
                        is_time ? "that time is over: it was meant for another job"
                                : "that is no time in seconds since 1970"));
   }
-  if (std::getenv("SLURM_JOB_ID") != nullptr) {
+  if (!BatchJob::of_this_process().id.empty()) {
     log::info(
         "deadline unknown: this job may end at some time that nothing tells the run; set "
         "FOURFOLD_DEADLINE (date +%s of its end) so that it saves before that");
@@ -284,12 +284,12 @@ std::optional<double> deadline_from_environment(double now_unix_s) {
 double warning_from_environment() {
   constexpr const char* name = "FOURFOLD_WARNING_S";
   constexpr double longest_s = 86400;
-  const char* const text = environment_text(name);
-  if (text == nullptr) {
+  const std::string text = environment_text(name);
+  if (text.empty()) {
     return usual_warning_s;
   }
   char* end = nullptr;
-  const double seconds = std::strtod(text, &end);
+  const double seconds = std::strtod(text.c_str(), &end);
   if (*end != '\0' || !(seconds >= 0 && seconds <= longest_s)) {
     throw UserError(
         ExitCode::config,

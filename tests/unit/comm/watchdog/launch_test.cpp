@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "watchdog/launch.hpp"
 
+#include "environment.hpp"
 #include "runtime/finish.mpi.hpp"
 
 #include <fourfold/base/error.hpp>
@@ -16,10 +17,8 @@ namespace fourfold::comm {
 namespace {
 
 Launch launch_in(const std::map<std::string, std::string>& variables) {
-  return launch_of([&](const char* name) {
-    const auto found = variables.find(name);
-    return found == variables.end() ? nullptr : found->second.c_str();
-  });
+  const harness::Environment environment(variables);
+  return launch_of_this_process();
 }
 
 constexpr const char* mpich = "MPICH Version:\t4.0.2\nMPICH Release date:\t2022";
@@ -84,13 +83,18 @@ TEST_CASE("the MPICH whose MPI_Finalize hangs over a network is known by its ver
 
 TEST_CASE("a program of one process refuses to be one of several", "[launch]") {
   using fourfold::comm::require_single_process;
-  const auto started_as = [](const char* size) {
-    return [size](const char* name) { return std::string(name) == "PMI_SIZE" ? size : nullptr; };
-  };
-  require_single_process("fourfold verify", started_as(nullptr));
-  require_single_process("fourfold verify", started_as("1"));
+  using fourfold::harness::Environment;
+  {
+    const Environment alone{};
+    require_single_process("fourfold verify");
+  }
+  {
+    const Environment one{{"PMI_SIZE", "1"}};
+    require_single_process("fourfold verify");
+  }
   try {
-    require_single_process("fourfold verify", started_as("4"));
+    const Environment four{{"PMI_SIZE", "4"}};
+    require_single_process("fourfold verify");
     FAIL("it is one of four");
   } catch (const fourfold::UserError& error) {
     CHECK(error.code() == fourfold::ExitCode::config);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "watchdog/startup_analysis.hpp"
 
+#include "environment.hpp"
 #include "scratch_folder.hpp"
 #include "watchdog/startup_rendezvous.hpp"
 
@@ -34,11 +35,14 @@ bool says(const HangDiagnosis& verdict, const std::string& text) {
   return verdict.reason.find(text) != std::string::npos;
 }
 
-Environment of(const Variables& variables) {
-  return [&variables](const char* name) {
-    const auto found = variables.find(name);
-    return found == variables.end() ? nullptr : found->second.c_str();
-  };
+std::string name_in(const Variables& variables, const std::string& parent) {
+  const fourfold::harness::Environment environment(variables);
+  return name_of_start(parent);
+}
+
+std::vector<int> beside_in(const Variables& variables, const Launch& launch) {
+  const fourfold::harness::Environment environment(variables);
+  return ranks_beside(launch);
 }
 
 struct Start {
@@ -156,29 +160,29 @@ TEST_CASE("all processes of a start find one name for it, and no other start the
           "[startup_watchdog]") {
   const std::string none = "bash";
   Variables step{{"SLURM_JOB_ID", "77"}, {"SLURM_STEP_ID", "0"}, {"PMI_RANK", "3"}};
-  CHECK(name_of_start(of(step), none) == "77-0");
+  CHECK(name_in(step, none) == "77-0");
   step["SLURM_RESTART_COUNT"] = "2";
-  CHECK(name_of_start(of(step), none) == "77-2-0");
+  CHECK(name_in(step, none) == "77-2-0");
   const std::string proxy("/usr/bin/hydra_pmi_proxy\0--control-port\0node0:34991\0--rmk\0user\0",
                           64);
-  CHECK(name_of_start(of({}), proxy) == "node0-34991");
+  CHECK(name_in({}, proxy) == "node0-34991");
   // A proxy in a step and one beside it are of one mpiexec.
-  CHECK(name_of_start(of(step), proxy) == "77-2-node0-34991");
+  CHECK(name_in(step, proxy) == "77-2-node0-34991");
   const Variables pmix{{"PMIX_NAMESPACE", "../prterun@1"}};
-  CHECK(name_of_start(of(pmix), none) == "..-prterun-1");
-  CHECK(name_of_start(of({}), none) == "any");
+  CHECK(name_in(pmix, none) == "..-prterun-1");
+  CHECK(name_in({}, none) == "any");
 }
 
 TEST_CASE("who runs beside a rank, as launchers tell", "[startup_watchdog]") {
   const Launch launch{.rank = 3, .size = 4, .variable = "PMI_SIZE"};
   const Variables one_host{{"MPI_LOCALNRANKS", "4"}};
-  CHECK(ranks_beside(of(one_host), launch) == std::vector{0, 1, 2, 3});
+  CHECK(beside_in(one_host, launch) == std::vector{0, 1, 2, 3});
   const Variables two_hosts{{"MPI_LOCALNRANKS", "2"}};
-  CHECK(ranks_beside(of(two_hosts), launch).empty());
+  CHECK(beside_in(two_hosts, launch).empty());
   Variables slurm{{"SLURM_GTIDS", "1,3"}, {"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_PROCID", "3"}};
-  CHECK(ranks_beside(of(slurm), launch) == std::vector{1, 3});
+  CHECK(beside_in(slurm, launch) == std::vector{1, 3});
   slurm["SLURM_STEP_NUM_TASKS"] = "2";  // whose tasks start the ranks
-  CHECK(ranks_beside(of(slurm), launch).empty());
+  CHECK(beside_in(slurm, launch).empty());
 }
 
 TEST_CASE("ranks meet in a folder that goes with the last one", "[startup_watchdog]") {

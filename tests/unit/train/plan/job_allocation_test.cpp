@@ -1,41 +1,20 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "environment.hpp"
+
 #include <fourfold/base/process_identity.hpp>
 #include <fourfold/train/elastic_mesh.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
-#include <cstdlib>
-#include <initializer_list>
-#include <utility>
+#include <cstddef>
 
 using namespace fourfold::train;
+using fourfold::harness::Environment;
 
 namespace {
 
 constexpr std::size_t mib = 1 << 20;
-
-/// What a batch script has in its environment, for as long as this lives; nothing else of Slurm's.
-class Environment {
- public:
-  Environment(std::initializer_list<std::pair<const char*, const char*>> variables) {
-    clear();
-    for (const auto& [name, value] : variables) {
-      ::setenv(name, value, 1);
-    }
-  }
-  ~Environment() { clear(); }
-  Environment(const Environment&) = delete;
-  Environment& operator=(const Environment&) = delete;
-
- private:
-  static void clear() {
-    for (const char* name : {"SLURM_JOB_NUM_NODES", "SLURM_NTASKS", "FOURFOLD_TASKS_PER_NODE",
-                             "SLURM_MEM_PER_NODE", "SLURM_MEM_PER_CPU", "SLURM_CPUS_ON_NODE"}) {
-      ::unsetenv(name);
-    }
-  }
-};
 
 }  // namespace
 

@@ -36,8 +36,8 @@ std::string ranks_text(std::span<const int> ranks);
 
 // What the environment says, which a batch system or a launcher sets.
 
-/// A variable; nullptr when it is not set, or empty.
-const char* environment_text(const char* name) noexcept;
+/// A variable; empty when it is not set.
+std::string environment_text(const char* name);
 
 /// A whole number that is not negative; `otherwise` where the variable is not set, or, with a
 /// warning, where it is no such number.

@@ -14,7 +14,6 @@
 #include <algorithm>
 #include <compare>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <source_location>
@@ -246,10 +245,8 @@ std::unique_ptr<Communicator> make_dry_run(int rank, int size, std::string name 
 
 /// For programs whose ranks are threads, or that have none: each of several processes would do all
 /// of the work. Asks the launcher's variables; MPI is not needed.
-/// @param program      for the message: "fourfold verify"
-/// @param environment  reads a variable of the environment; nullptr when it is not set
+/// @param program  for the message: "fourfold verify"
 /// @throws UserError (config) when a launcher has started this process as one of several
-void require_single_process(const std::string& program,
-                            const std::function<const char*(const char* name)>& environment);
+void require_single_process(const std::string& program);
 
 }  // namespace fourfold::comm
