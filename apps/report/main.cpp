@@ -73,7 +73,7 @@ int main(int argc, char** argv) {
       ->check(fourfold::program::place_to_write());
   command.footer(
       "\nEXAMPLES\n"
-      "  fourfold report runs/gpt2                  write runs/gpt2/report.html\n"
+      "  fourfold report runs/first                 write runs/first/report.html\n"
       "  fourfold report runs/a runs/b -o ab.html   compare two runs\n"
       "\nEXIT CODES\n" +
       fourfold::program::exit_codes_table({ExitCode::config, ExitCode::cannot_write}));

@@ -15,7 +15,7 @@ It reads the files in log.dir and asks neither the scheduler nor the job; it may
 who may read them, on any machine that sees them.
 
 EXAMPLES
-  fourfold status runs/gpt2                   where the run is, what it cost, its jobs
+  fourfold status runs/first                  where the run is, what it cost, its jobs
   fourfold status --short runs/*              one line per run
   fourfold status run.toml --json             for programs to read
   fourfold status runs/* --prometheus /var/lib/node_exporter/fourfold.prom

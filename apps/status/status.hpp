@@ -29,7 +29,7 @@ ExitCode show(const Request& request);
 /// @param most_attempts  lines of the job chain: of more, the newest; 0: all
 std::vector<std::string> page_of(const batch::RunView& view, std::size_t most_attempts = 0);
 
-/// The same on one line: "runs/gpt2: running, step 120 of 20000 (0.6%), loss 3.4121, 4h12m left".
+/// The same on one line: "runs/first: running, step 12 of 20000 (0.1%), loss 3.4121, 4h12m left".
 std::string line_of(const batch::RunView& view);
 
 /// All runs in Prometheus' text format (version 0.0.4), for the textfile collector of its

@@ -17,9 +17,9 @@ On a terminal the page of `fourfold status` is drawn over itself; elsewhere a li
 the state, a checkpoint or a STOP or SAVE file changes. Ctrl-C ends it, and the run does not notice.
 
 EXAMPLES
-  fourfold watch runs/gpt2                    until the job is over
-  fourfold watch --chain runs/gpt2            until no job of the chain goes on with it
-  fourfold watch runs/gpt2 && ./evaluate.sh   when it has finished
+  fourfold watch runs/first                   until the job is over
+  fourfold watch --chain runs/first           until no job of the chain goes on with it
+  fourfold watch runs/first && ./evaluate.sh  when it has finished
 
 EXIT CODES
   That of the run when it is over, among them

@@ -247,7 +247,7 @@ void check_site(const std::string& site, const fs::path& scripts) {
                         file.string(), names));
 }
 
-/// "fourfold-gpt2" of runs/gpt2, with nothing that Slurm would take for something else.
+/// "fourfold-first" of runs/first, with nothing that Slurm would take for something else.
 std::string name_of(const Arguments& arguments, const fs::path& log_dir) {
   if (!arguments.name.empty()) {
     return arguments.name;

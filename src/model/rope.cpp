@@ -9,7 +9,7 @@
 namespace fourfold::model {
 namespace {
 
-/// Llama 3.1: wavelengths above original_context / low_freq_factor are stretched by factor, those
+/// Wavelengths above original_context / low_freq_factor are stretched by factor, those
 /// below original_context / high_freq_factor stay, in between both are mixed linearly in
 /// original_context / wavelength.
 double frequency_by_wavelength(double frequency, const RopeScaling& scaling) {

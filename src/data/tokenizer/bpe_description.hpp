@@ -99,8 +99,10 @@ struct BpeDescription {
 /// Throws that a tokenizer file is damaged (data_corrupt).
 [[noreturn]] void damaged(const std::filesystem::path& file, const std::string& problem);
 
-/// GPT-2's splitting expression, which a ByteLevel pre-tokenizer applies.
-extern const char* const gpt2_expression;
+/// The splitting expression of a ByteLevel pre-tokenizer (Radford et al. 2019): English
+/// contractions, then runs of letters, of digits and of other characters, each with a blank before
+/// it.
+extern const char* const contractions_and_letters;
 
 /// What the files of a tokenizer of Hugging Face say.
 /// @pre files.kind is tokenizer_json or vocab_and_merges

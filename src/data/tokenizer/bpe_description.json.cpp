@@ -160,20 +160,21 @@ std::vector<std::pair<std::string, std::string>> merges_in(const FileBytes& file
 }
 
 /// CLIP's and GPT's own marks where a word ends, and WordPiece's where one goes on, in files of the
-/// same names: GPT-2's tokens mark where a word begins.
+/// same names: tokens of byte-level BPE mark where a word begins.
 void refuse_other_kind(const BpeDescription& description) {
   for (const std::string_view mark : {"</w>", "@@"}) {
     const auto marked = std::ranges::count_if(
         description.vocab, [&](const auto& entry) { return entry.first.ends_with(mark); });
     if (marked > std::ssize(description.vocab) / 8) {
-      unsupported(description.file,
-                  format_message("\"{}\" at the end of {} tokens, where GPT-2's files have none",
-                                 mark, marked));
+      unsupported(
+          description.file,
+          format_message("\"{}\" at the end of {} tokens, where files of byte-level BPE have none",
+                         mark, marked));
     }
   }
 }
 
-/// The pair of files that GPT-2 is published as.
+/// The pair of files that byte-level BPE is published as.
 BpeDescription vocab_and_merges(const TokenizerFiles& files, const json& vocab) {
   BpeDescription description;
   description.file = files.main.path;
@@ -186,7 +187,7 @@ BpeDescription vocab_and_merges(const TokenizerFiles& files, const json& vocab) 
     }
   }
   description.is_byte_level = true;
-  description.splitting.push_back({.pattern = {gpt2_expression, true}});
+  description.splitting.push_back({.pattern = {contractions_and_letters, true}});
   description.decoding.emplace({DecodeStep{.kind = DecodeStep::Kind::byte_level}});
   return description;
 }
@@ -225,7 +226,7 @@ std::string text_of(const std::filesystem::path& file, const json& object, const
   return value.get<std::string>();
 }
 
-const char* const gpt2_expression =
+const char* const contractions_and_letters =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
 BpeDescription read_bpe(const TokenizerFiles& files) {

@@ -14,9 +14,9 @@ namespace fourfold::data::detail {
 /// Of a text that is one token as it stands: its number.
 using TokenOf = std::function<std::optional<std::int64_t>(const std::string& text)>;
 
-/// A vocab.json is read as GPT-2's, a SentencePiece model as it is; the files beside it in a folder
-/// of transformers may say that it is another class's, or that tokens were added: its tokens would
-/// be others than those.
+/// A vocab.json is read as byte-level BPE, a SentencePiece model as it is; files beside it in a
+/// folder of transformers may say that it is another class's, or that tokens were added: its tokens
+/// would be others than those.
 /// @param token_of, end_of_text, adds_prefix_space  what the file makes of texts that is read
 /// alone;
 ///   a prefix space stands before a text's first word

@@ -25,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr std::string_view gpt2_end_of_text = "<|endoftext|>";
+constexpr std::string_view end_of_text_token = "<|endoftext|>";
 constexpr std::uint64_t longest_claim_bytes = std::uint64_t{64} << 20;
 
 /// The object in a file beside the tokenizer's, or where a link of that name leads; an empty one
@@ -64,8 +64,8 @@ bool is_read_so(const TokenizerFiles& files, std::string_view name) {
              : name == "LlamaTokenizer" || name == "CodeLlamaTokenizer" || name == "GemmaTokenizer";
 }
 
-/// Whose vocab.json transformers reads as GPT-2's where no class is named.
-bool is_model_of_gpt2(std::string_view type) {
+/// Whose vocab.json transformers reads as byte-level BPE where no class is named.
+bool is_model_of_byte_level_bpe(std::string_view type) {
   constexpr std::array<std::string_view, 5> types{"gpt2", "gpt_neo", "gptj", "gpt_bigcode", "opt"};
   return std::ranges::count(types, type) > 0;
 }
@@ -149,7 +149,7 @@ void refuse_other_class(const TokenizerFiles& files, const json& config) {
   refuse_class(files, model_file, its_name);
   const json type = model.value("model_type", json());
   if (files.kind == TokenizerKind::vocab_and_merges && !its_name.is_string() && type.is_string() &&
-      !is_model_of_gpt2(type.get_ref<const std::string&>())) {
+      !is_model_of_byte_level_bpe(type.get_ref<const std::string&>())) {
     refuse(files, model_file,
            format_message("model_type \"{}\", whose tokenizer makes other tokens of it",
                           type.get_ref<const std::string&>()));
@@ -232,7 +232,7 @@ std::string told_of_tokens_beside(const TokenizerFiles& files,
 void refuse_other_claims_beside(const TokenizerFiles& vocabulary) {
   std::optional<std::int64_t> end;  // looked up where somebody asks
   const TokenOf token_of = [&](const std::string& text) -> std::optional<std::int64_t> {
-    if (text != gpt2_end_of_text) {
+    if (text != end_of_text_token) {
       return std::nullopt;  // an entry of the vocabulary alone is not cut out of a text as a whole
     }
     if (!end) {
@@ -242,7 +242,7 @@ void refuse_other_claims_beside(const TokenizerFiles& vocabulary) {
     }
     return *end < 0 ? std::nullopt : end;
   };
-  refuse_other_claims_beside(vocabulary, token_of, token_of(std::string(gpt2_end_of_text)), false);
+  refuse_other_claims_beside(vocabulary, token_of, token_of(std::string(end_of_text_token)), false);
 }
 
 }  // namespace fourfold::data::detail

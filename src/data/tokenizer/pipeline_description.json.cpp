@@ -145,7 +145,7 @@ void read_byte_level(const json& component, BpeDescription& description) {
   }
   const json& use_regex = member(component, "use_regex");  // older files lack it and mean true
   if (!use_regex.is_boolean() || use_regex.get<bool>()) {
-    description.splitting.push_back(expression_step(gpt2_expression));
+    description.splitting.push_back(expression_step(contractions_and_letters));
   }
   description.is_byte_level = true;
 }

@@ -16,7 +16,7 @@ namespace fourfold::data::detail {
 /// @throws UserError: data_corrupt when it is not a model
 std::unique_ptr<Tokenizer> make_sentencepiece(TokenizerFiles files);
 
-/// BPE from a Hugging Face tokenizer.json, or from GPT-2's vocab.json with its merges.
+/// BPE from a Hugging Face tokenizer.json, or from a vocab.json with its merges.
 /// docs/data.md lists the components that are supported.
 ///
 /// Gives the tokens and the text of the `tokenizers` library (0.23) with add_special_tokens = false

@@ -4,7 +4,7 @@
 /// Checkpoints: sharded HDF5 files that restart on any mesh. The format is
 /// docs/checkpoint-format.md.
 ///
-///   CheckpointStore store("runs/gpt2/checkpoints", {.keep_last = 3});
+///   CheckpointStore store("runs/first/checkpoints", {.keep_last = 3});
 ///   store.save({.step = 500, .mesh = mesh.shape(), .scalars = .., .tensors = layouts, .pieces =
 ///   mine}, world);
 ///   ...

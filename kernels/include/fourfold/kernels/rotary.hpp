@@ -10,7 +10,7 @@
 
 namespace fourfold::kernels {
 
-/// Rotary position embedding (Su et al. 2021), half-split as Hugging Face's Llama has it: features
+/// Rotary position embedding (Su et al. 2021), half-split as Hugging Face has it: features
 /// h and h + H/2 of a head turn together by position * frequency[h]. In place, f32, bf16 or f16
 /// storage, f32 arithmetic.
 /// @param x           heads to turn: B sequences of T tokens, N heads of H features (H even)

@@ -179,14 +179,14 @@ TEST_CASE("tokens that the files beside a tokenizer.json add to it are told", "[
              ContainsSubstring("added_tokens.json calls tokens are none in it (<|im_start|>)"));
 }
 
-TEST_CASE("a vocab.json whose tokens mark the end of a word is no GPT-2's", "[tokenizer]") {
+TEST_CASE("a vocab.json whose tokens mark the end of a word is no byte-level BPE", "[tokenizer]") {
   const ScratchFolder folder;
   folder.write("merges.txt", "#version: 0.2\na b</w>\n");
   const std::string file =
       folder.write("vocab.json", R"({"a": 0, "b": 1, "a</w>": 2, "b</w>": 3, "ab</w>": 4})");
   CHECK_THROWS_MATCHES(open_tokenizer(file), UserError,
                        MessageMatches(ContainsSubstring(
-                           "\"</w>\" at the end of 3 tokens, where GPT-2's files have")));
+                           "\"</w>\" at the end of 3 tokens, where files of byte-level BPE have")));
 }
 
 TEST_CASE("the file that is written for the byte tokenizer is the byte tokenizer", "[tokenizer]") {

@@ -104,7 +104,7 @@ std::unique_ptr<Tokenizer> open_tokenizer_in(const std::filesystem::path& folder
 /// @throws UserError as read_tokenizer_files, for a folder as open_tokenizer
 std::string tokenizer_identity(const std::string& named);
 
-/// The alphabet of byte-level BPE, in which GPT-2's vocabulary files spell bytes as printable
+/// The alphabet of byte-level BPE, in which vocabulary files spell bytes as printable
 /// characters: the bytes 33-126, 161-172 and 174-255 stand for themselves as code points, the other
 /// 68 for U+0100, U+0101, ... in order.
 ///

@@ -16,7 +16,7 @@ namespace fourfold::data {
 enum class TokenizerKind : std::uint8_t {
   bytes,             ///< token = byte; no file
   tokenizer_json,    ///< one file, of the `tokenizers` library
-  vocab_and_merges,  ///< GPT-2's pair: an object of tokens and numbers, and a text of merges
+  vocab_and_merges,  ///< byte-level BPE: an object of tokens and numbers, and a text of merges
   sentencepiece,     ///< one file, a model of SentencePiece
 };
 
