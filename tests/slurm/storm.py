@@ -18,7 +18,7 @@ import sys
 import threading
 import time
 
-from storm_judge import ended, events_of, losses, lost_saves, run, slurm_jobs, status_of
+from storm_check import ended, events_of, losses, lost_saves, run, slurm_jobs, status_of
 
 FOURFOLD, CLUSTER, SEED, EVENTS, CHAINS = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5])
 PARTITION = "test"
