@@ -39,7 +39,7 @@ WHAT IT LOOKS AT
 
 OUTPUT
   A line per check: ok, warning (a run would do, see to it) or FAIL, with the worst figures. At
-  the end `exclude: --exclude=node3,node7`, for sbatch and srun; nothing behind it when no node is
+  the end `exclude: --exclude=node3,node7`, for sbatch and srun; nothing after it when no node is
   bad. What it is at stands on stderr.
 
 EXAMPLES

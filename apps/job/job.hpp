@@ -41,7 +41,7 @@ bool is_rehearsal(const Request& request);
 
 /// Prints "start" when the run should be started, "finished" when there is nothing left to do, and
 /// "queue" when no mesh fits on what a restart inside the job has (BatchJob::launch).
-/// Behind "start", a line each: how many of the job's tasks to start, or "all", and what `fourfold
+/// After "start", a line each: how many of the job's tasks to start, or "all", and what `fourfold
 /// train` gets besides, so that a run with mesh.dp = "auto" takes what is there
 /// (train/elastic_mesh.hpp), and the run file is the one that the chain began with: "--run-file",
 /// the one of the command line, and that to take in its place; "--set" and a value; and

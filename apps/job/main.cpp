@@ -85,7 +85,7 @@ int main(int argc, char** argv) {
                   "file is is not known: it is looked for in RUN_FILE's log.dir, and nothing is "
                   "started where none began (85): the file may be another run's by now");
   begin->add_flag("--tell-files", request.tell_files,
-                  "Behind \"start\", also \"--exit-file\" and where the run will tell its end, and "
+                  "After \"start\", also \"--exit-file\" and where the run will tell its end, and "
                   "\"--node-local-dir\" and where nodes keep steps of their own, if they do");
   CLI::App* const end = command.add_subcommand("end", "Note how it ended");
   describe(*end, request);

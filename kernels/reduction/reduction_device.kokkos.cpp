@@ -46,7 +46,7 @@ struct PartialSum {
       FOURFOLD_UNROLL
       for (int k = 0; k < packs_ahead; ++k) {
         const int first = begin + k * step;
-        // Behind the last element there may be no memory.
+        // After the last element there may be no memory.
         ahead[k] = load_part(from, first, count, aligned && first + n <= count);
       }
       FOURFOLD_UNROLL

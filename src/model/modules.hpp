@@ -206,10 +206,10 @@ class Head {
   void backward_weight(const HeadActivations& kept, ConstTensorView next_RD,
                        device::StreamRef stream) const;
 
-  /// Behind normalise(): logits and loss, chunk by chunk, for evaluation.
+  /// After normalise(): logits and loss, chunk by chunk, for evaluation.
   void loss_in_chunks(const MicroBatchContext& pass, const HeadActivations& kept,
                       device::StreamRef stream) const;
-  /// Behind normalise(): logits, loss and all gradients, chunk by chunk. dresidual is replaced.
+  /// After normalise(): logits, loss and all gradients, chunk by chunk. dresidual is replaced.
   void backward_in_chunks(const MicroBatchContext& pass, ConstTensorView residual_RD,
                           const HeadActivations& kept, const Scratch& scratch,
                           TensorView dresidual_RD, device::StreamRef stream) const;

@@ -38,7 +38,7 @@ struct StartupWatchdogOptions {
 };
 
 /// Watches the start of this process, from its making, which is before MPI_Init, to its end, which
-/// is behind that. Local: it communicates with nothing but files.
+/// is after that. Local: it communicates with nothing but files.
 ///
 /// When the limit has passed, a process writes a file of its own into a folder in `folder`. The
 /// others look for that folder every now and then, so that one that came late joins in. A while

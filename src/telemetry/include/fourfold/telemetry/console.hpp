@@ -57,7 +57,7 @@ struct LineContext {
 /// 812ms data 1% hbm 61.2/79.6GiB ckpt 41.0s ago eta 4h12m"; loss in nats per token; mfu and hbm
 /// where they are known.
 std::string step_line(const StepRecord& record, const LineContext& context);
-/// "[============>           ] step 120/240 50.0% ...": the same behind a bar. What has no room in
+/// "[============>           ] step 120/240 50.0% ...": the same after a bar. What has no room in
 /// `columns` is left out, and the bar made shorter, the least important first: step, time left,
 /// tokens per second and loss stay longest.
 std::string bar_line(const StepRecord& record, const LineContext& context, std::size_t columns);

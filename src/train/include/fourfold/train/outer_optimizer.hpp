@@ -71,7 +71,7 @@ class OuterOptimizer {
  private:
   /// Calls body for parts of so many elements that are small enough to be in memory at once.
   void for_each_part(std::int64_t elements, const std::function<void(Range)>& body) const;
-  /// Behind what is done with views: takes them out of memory, if they are windows on a file.
+  /// After what is done with views: takes them out of memory, if they are windows on a file.
   void let_go(std::initializer_list<TensorView> views, device::StreamRef stream) const;
   /// part = its mean over the replicas.
   void average_over_replicas(TensorView part, device::StreamRef stream) const;

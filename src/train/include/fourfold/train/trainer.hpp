@@ -128,7 +128,7 @@ class Trainer {
   io::SaveRequest save_request(bool may_arrive);
   /// What the flight recorder shows of this rank besides its calls.
   void tell_activity(std::string activity) const;
-  /// Behind a save: what it took of memory, and gives that back.
+  /// After a save: what it took of memory, and gives that back.
   void look_after_save();
   double needed_s() const;
   /// What is done every so many steps and after the last one.
