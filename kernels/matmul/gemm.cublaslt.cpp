@@ -42,7 +42,7 @@ void multiply_with_epilogue(DType dtype, const Gemm& product, const EpilogueKern
   finish_if_default(stream);
 }
 
-std::string product_library() {
+std::string matmul_library() {
   return fmt::format("{}, cuBLASLt {}", device::device_facts().name, cublaslt_version());
 }
 

@@ -51,7 +51,7 @@ void multiply_with_epilogue(DType dtype, const Gemm& product, const EpilogueKern
   kernels.apart(dtype, product, stream);
 }
 
-std::string product_library() {
+std::string matmul_library() {
   return {};
 }
 void forget_algorithms() {}

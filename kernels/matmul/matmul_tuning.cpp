@@ -114,7 +114,7 @@ void note_choice(const MatmulTuning& choice) {
   choices[choice.product] = choice;
 }
 
-void choose_products(const std::vector<MatmulTuning>& known, bool measure) {
+void set_matmul_tuning(const std::vector<MatmulTuning>& known, bool measure) {
   {
     const std::scoped_lock lock(mutex);
     measures = measure;
@@ -127,7 +127,7 @@ void choose_products(const std::vector<MatmulTuning>& known, bool measure) {
   outdate_recorded_work();
 }
 
-std::vector<MatmulTuning> chosen_products() {
+std::vector<MatmulTuning> known_matmul_tuning() {
   const std::scoped_lock lock(mutex);
   std::vector<MatmulTuning> result;
   for (const auto& [product, choice] : choices) {

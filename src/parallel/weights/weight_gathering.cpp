@@ -67,7 +67,7 @@ void WeightGathering::begin(Buffer& buffer, WeightGroup part) {
   buffer.part = part;
 }
 
-void WeightGathering::needed(WeightGroup part, device::StreamRef stream) {
+void WeightGathering::acquire(WeightGroup part, device::StreamRef stream) {
   const std::vector<Segment>& segments = parameters_->layout().segments;
   for (std::size_t i = 0; i < segments.size(); ++i) {
     if (segments[i].unit == part.unit || segments[i].unit == Segment::every_unit) {
@@ -89,7 +89,7 @@ void WeightGathering::needed(WeightGroup part, device::StreamRef stream) {
   ++buffer->in_use;
 }
 
-void WeightGathering::done(WeightGroup part, device::StreamRef stream) {
+void WeightGathering::release(WeightGroup part, device::StreamRef stream) {
   if (Buffer* const buffer = buffer_of(part)) {
     FOURFOLD_EXPECT(buffer->in_use > 0);
     --buffer->in_use;
@@ -97,7 +97,7 @@ void WeightGathering::done(WeightGroup part, device::StreamRef stream) {
   }
 }
 
-void WeightGathering::ahead(WeightGroup part) {
+void WeightGathering::prefetch(WeightGroup part) {
   Buffer* const buffer = buffer_of(part);
   if (buffer != nullptr && buffer->part != part && buffer->in_use == 0) {
     begin(*buffer, part);

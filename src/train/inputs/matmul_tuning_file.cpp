@@ -68,7 +68,7 @@ MatmulTuningFile::MatmulTuningFile(const runfile::RunConfig& config, comm::Commu
   if (config.train.matmul_tuning_file.empty()) {
     return;
   }
-  library_ = kernels::product_library();
+  library_ = kernels::matmul_library();
   if (library_.empty()) {
     log::info("train.matmul_tuning_file has no effect: here each product is made in one way");
     return;
@@ -85,7 +85,7 @@ MatmulTuningFile::MatmulTuningFile(const runfile::RunConfig& config, comm::Commu
                              path_.string(), known.library, library_));
     known.choices.clear();
   }
-  kernels::choose_products(known.choices, true);
+  kernels::set_matmul_tuning(known.choices, true);
 }
 
 void MatmulTuningFile::write() {
@@ -94,7 +94,7 @@ void MatmulTuningFile::write() {
   }
   std::vector<LibraryTuning> all;
   for (const std::string& text : comm::all_gather_text(
-           world_, to_json({.library = library_, .choices = kernels::chosen_products()}))) {
+           world_, to_json({.library = library_, .choices = kernels::known_matmul_tuning()}))) {
     all.push_back(choices_from_json(text).value_or(LibraryTuning{}));
   }
   if (world_.rank() == 0) {

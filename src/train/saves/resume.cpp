@@ -105,7 +105,7 @@ std::optional<io::Checkpoint> restore(const ResumeRequest& request, comm::Commun
 
 /// Before a node-local step becomes a checkpoint: a start that is refused leaves everything as it
 /// is.
-void examine_fast(const ResumeRequest& request, comm::Communicator& world) {
+void examine_node_local(const ResumeRequest& request, comm::Communicator& world) {
   if (const auto found = request.local_tier->find_newest(world, -1)) {
     runfile::refuse_changes(
         runfile::config_difference(found->scalars().text(config_text_name), request.config),
@@ -125,7 +125,7 @@ void examine_fast(const ResumeRequest& request, comm::Communicator& world) {
 /// node-local step after it may still be newer than the one before it.
 std::optional<io::Checkpoint> restore_with_local_tier(const ResumeRequest& request,
                                                       comm::Communicator& world) {
-  examine_fast(request, world);
+  examine_node_local(request, world);
   request.local_tier->promote_newest(world);
   std::optional<io::Checkpoint> checkpoint;
   try {

@@ -131,7 +131,7 @@ bool RunSaves::after_step(std::int64_t step, const Request& request) {
     return true;
   }
   if (is_node_local_due_at(step)) {
-    save_fast(step, request);
+    save_node_local(step, request);
     return true;
   }
   return false;
@@ -150,7 +150,7 @@ void RunSaves::save(std::int64_t step, const Request& request) {
   last_step_ = step;
 }
 
-void RunSaves::save_fast(std::int64_t step, const Request& request) {
+void RunSaves::save_node_local(std::int64_t step, const Request& request) {
   const device::Range range("node-local checkpoint");
   const Stopwatch watch;
   writer_.wait_until_read();

@@ -88,7 +88,7 @@ class RunSaves {
   bool is_checkpoint_due_at(std::int64_t step) const;
   bool is_node_local_due_at(std::int64_t step) const;
   void save(std::int64_t step, const Request& request);
-  void save_fast(std::int64_t step, const Request& request);
+  void save_node_local(std::int64_t step, const Request& request);
   void note(telemetry::CheckpointRecord committed);
 
   const runfile::RunConfig* config_;

@@ -24,7 +24,7 @@ struct MatmulTuning {
 
 /// Device and library that choices are of: "NVIDIA H100 80GB HBM3, cuBLASLt 13.0.2". Empty where
 /// there is nothing to choose.
-std::string product_library();
+std::string matmul_library();
 
 /// From here on a product of `known` is made as it says, if the library still offers that. Others
 /// are made as without choices or, if `measure`, measured by their first call: it makes them
@@ -33,9 +33,9 @@ std::string product_library();
 /// device memory again for a while; where there is none, and while a stream is captured into a
 /// graph, nothing is measured.
 /// Of all threads; no product may be made at the same time.
-void choose_products(const std::vector<MatmulTuning>& known, bool measure);
+void set_matmul_tuning(const std::vector<MatmulTuning>& known, bool measure);
 
 /// Known and measured ones, in the order of their names.
-std::vector<MatmulTuning> chosen_products();
+std::vector<MatmulTuning> known_matmul_tuning();
 
 }  // namespace fourfold::kernels

@@ -38,7 +38,7 @@ int main(int argc, char** argv) {
         hold(cluster, fast, store, world, 20);
         fast.end(world);
       } else {
-        cluster.save_fast(fast, std::atoll(argv[2]), world);
+        cluster.save_local_step(fast, std::atoll(argv[2]), world);
       }
     });
   } catch (const fourfold::Error& error) {

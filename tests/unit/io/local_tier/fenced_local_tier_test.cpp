@@ -35,7 +35,7 @@ void fill(const fs::path& root) {
   cluster.job([&](io::LocalTier& fast, io::CheckpointStore& store, comm::Communicator& world) {
     fast.begin(world);
     cluster.save(store, 5, world);
-    cluster.save_fast(fast, 10, world);
+    cluster.save_local_step(fast, 10, world);
   });
 }
 

@@ -39,7 +39,7 @@ TEST_CASE("a node-local step that does not fit is a warning, and the one before 
         limited.emplace(limit);  // of the process, so of all ranks
       }
       world.barrier();
-      const bool is_saved = cluster.save_fast(fast, 30, world).has_value();
+      const bool is_saved = cluster.save_local_step(fast, 30, world).has_value();
       world.barrier();
       const std::scoped_lock lock(mutex);
       saved += is_saved ? 1 : 0;
@@ -54,7 +54,7 @@ TEST_CASE("a node-local step that does not fit is a warning, and the one before 
     }
   }
   cluster.job([&](io::LocalTier& fast, io::CheckpointStore&, comm::Communicator& world) {
-    cluster.save_fast(fast, 40, world);
+    cluster.save_local_step(fast, 40, world);
   });
   const auto found = cluster.restart();
   CHECK(found.step == 40);
@@ -116,7 +116,7 @@ TEST_CASE("a disk that dies while the run lives costs its node-local steps, not 
       kill_disk(whole_disk ? cluster.node(node) : home(cluster, node));
     }
     world.barrier();
-    const bool is_saved = cluster.save_fast(fast, 30, world).has_value();
+    const bool is_saved = cluster.save_local_step(fast, 30, world).has_value();
     cluster.save(store, 40, world);
     const std::scoped_lock lock(mutex);
     refused += is_saved ? 0 : 1;
@@ -146,7 +146,7 @@ TEST_CASE("a disk that has died keeps no run from starting whose other nodes hav
   CHECK(names(cluster.node(1 - node)).size() == 1);  // no file of the trial stays
   cluster.job([&](io::LocalTier& fast, io::CheckpointStore&, comm::Communicator& world) {
     fast.begin(world);
-    if (cluster.save_fast(fast, 30, world)) {
+    if (cluster.save_local_step(fast, 30, world)) {
       throw UserError(ExitCode::internal, "a step was saved on half of the nodes");
     }
     fast.end(world);
@@ -241,7 +241,7 @@ TEST_CASE("a partner's copy that arrives damaged is refused") {
     DamagingSender damaging(world);
     comm::Communicator& used = world.rank() == 1 ? damaging : world;
     cluster.run([&](io::LocalTier& fast, io::CheckpointStore&,
-                    comm::Communicator& ranks) { cluster.save_fast(fast, 30, ranks); },
+                    comm::Communicator& ranks) { cluster.save_local_step(fast, 30, ranks); },
                 used);
   });
   CHECK_THAT(log.text(),

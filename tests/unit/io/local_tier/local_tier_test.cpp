@@ -213,7 +213,7 @@ TEST_CASE("the index of a node-local step comes to the first rank of each node, 
         [&](io::LocalTier& fast, io::CheckpointStore&, comm::Communicator& ranks) {
           fast.begin(ranks);
           own = 0;
-          cluster.save_fast(fast, 20, ranks);
+          cluster.save_local_step(fast, 20, ranks);
         },
         counting);
   });
@@ -416,7 +416,7 @@ TEST_CASE("what a node that was away still holds does not come back") {
       throw UserError(ExitCode::internal, "half a step was taken");
     }
     fast.begin(world);
-    cluster.save_fast(fast, 10, world);
+    cluster.save_local_step(fast, 10, world);
   });
   fs::copy(scratch / "away", cluster.node(1), fs::copy_options::recursive);
   CHECK(cluster.restart().step == 10);

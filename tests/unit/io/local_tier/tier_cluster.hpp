@@ -66,8 +66,8 @@ struct TierCluster {
                                 .tensors = state.layouts,
                                 .pieces = state.pieces});
   }
-  std::optional<io::SaveReport> save_fast(io::LocalTier& fast, std::int64_t step,
-                                          comm::Communicator& world) const {
+  std::optional<io::SaveReport> save_local_step(io::LocalTier& fast, std::int64_t step,
+                                                comm::Communicator& world) const {
     return with_state(step, world,
                       [&](const io::SaveRequest& request) { return fast.save(request, world); });
   }
@@ -126,8 +126,8 @@ inline void hold(const TierCluster& cluster, io::LocalTier& fast, io::Checkpoint
   fast.promote_newest(world);
   fast.begin(world);
   cluster.save(store, step, world);
-  cluster.save_fast(fast, step + 1, world);
-  cluster.save_fast(fast, step + 2, world);
+  cluster.save_local_step(fast, step + 1, world);
+  cluster.save_local_step(fast, step + 2, world);
 }
 
 }  // namespace fourfold::io_test

@@ -45,7 +45,7 @@ inline void make_steps(const TierCluster& cluster,
     fast.begin(world);
     cluster.save(store, 5, world);
     for (const std::int64_t step : local_steps) {
-      const auto report = cluster.save_fast(fast, step, world);
+      const auto report = cluster.save_local_step(fast, step, world);
       if (!report || report->payload_bytes <= 0) {
         throw UserError(ExitCode::internal, "the node-local step was not saved");
       }

@@ -47,7 +47,7 @@ TEST_CASE("a copy of the checkpoints has none of the run's node-local steps, and
     CHECK(cluster.restart().step == 5);
     cluster.job([&](io::LocalTier& fast, io::CheckpointStore&, comm::Communicator& world) {
       fast.begin(world);
-      cluster.save_fast(fast, 20, world);
+      cluster.save_local_step(fast, 20, world);
       fast.end(world);
     });
   } else {
@@ -177,7 +177,7 @@ TEST_CASE("a run that stood still removes nothing of the one that took over") {
   cluster.job([&](io::LocalTier& fast, io::CheckpointStore& store, comm::Communicator& world) {
     store.take_lease(world);
     fast.begin(world);
-    cluster.save_fast(fast, 20, world);
+    cluster.save_local_step(fast, 20, world);
     if (world.rank() == 0) {
       own = read_bytes(cluster.store() / ".fast-level");
       harness::write_bytes(cluster.store() / ".lease",
@@ -256,7 +256,7 @@ TEST_CASE("a node-local save that another's start overtakes leaves no folder aft
               [&](io::LocalTier& fast, io::CheckpointStore& store, comm::Communicator& world) {
                 store.take_lease(world);
                 fast.begin(world);
-                cluster.save_fast(fast, 20, world);
+                cluster.save_local_step(fast, 20, world);
               });
         }) == 93);
   CHECK(is_taken);
@@ -276,7 +276,7 @@ TEST_CASE("a run whose lease is lost begins nothing, and saves nothing") {
       store.take_lease(world);
       if (has_begun) {
         fast.begin(world);
-        cluster.save_fast(fast, 20, world);
+        cluster.save_local_step(fast, 20, world);
       }
       if (world.rank() == 0) {
         harness::write_bytes(cluster.store() / ".lease",
@@ -284,7 +284,7 @@ TEST_CASE("a run whose lease is lost begins nothing, and saves nothing") {
       }
       world.barrier();
       if (has_begun) {
-        cluster.save_fast(fast, 30, world);
+        cluster.save_local_step(fast, 30, world);
       } else {
         fast.begin(world);
       }

@@ -43,7 +43,7 @@ TEST_CASE(
     cluster.run(
         [&](io::LocalTier& fast, io::CheckpointStore&, comm::Communicator& ranks) {
           fast.begin(ranks);
-          findings.check(cluster.save_fast(fast, 20, ranks).has_value(), "saved");
+          findings.check(cluster.save_local_step(fast, 20, ranks).has_value(), "saved");
         },
         world);
     world.barrier();

@@ -211,7 +211,7 @@ void run(const Trial& trial, StreamRef stream) {
 
 /// Chosen products end with the test.
 struct Choices {
-  ~Choices() { kernels::choose_products({}, false); }
+  ~Choices() { kernels::set_matmul_tuning({}, false); }
 };
 
 bool same_bits(const Tensor& x, const Tensor& y) {
@@ -227,7 +227,7 @@ TEST_CASE("every way of a product with an epilogue gives what its formula does",
   const bool bias = epilogue == Epilogue::gelu && GENERATE(false, true);
   Trial trial(dtype, epilogue, size, bias, 1);
   const Choices end;
-  kernels::choose_products({}, true);
+  kernels::set_matmul_tuning({}, true);
   const std::string product = kernels::kind_of(dtype, trial.product).str();
   const std::vector<std::string> ways = kernels::ways_of(dtype, trial.product);
   CAPTURE(product, ways.size());
@@ -237,7 +237,7 @@ TEST_CASE("every way of a product with an epilogue gives what its formula does",
   }
   for (const std::string& way : ways) {
     CAPTURE(way);
-    kernels::choose_products({{product, way}}, false);
+    kernels::set_matmul_tuning({{product, way}}, false);
     const int before = made_apart;
     trial.reset();
     run(trial, {});
@@ -248,7 +248,7 @@ TEST_CASE("every way of a product with an epilogue gives what its formula does",
 
 TEST_CASE("aux that the library cannot write is made apart", "[products]") {
   const Choices end;
-  kernels::choose_products({}, true);
+  kernels::set_matmul_tuning({}, true);
   const Trial odd_rows(DType::bf16, Epilogue::gelu, {64, 44, 32}, true, 1);
   CHECK(kernels::ways_of(DType::bf16, odd_rows.product) ==
         std::vector<std::string>{kernels::apart_way});
@@ -275,7 +275,7 @@ TEST_CASE("without choices the same products give the same bits", "[products]") 
 TEST_CASE("measured products are right, noted, and made again as they were chosen", "[products]") {
   const Epilogue epilogue = GENERATE(Epilogue::gelu, Epilogue::gelu_backward, Epilogue::row_sums);
   const Choices end;
-  kernels::choose_products({}, true);
+  kernels::set_matmul_tuning({}, true);
   const device::Stream stream;
   Trial trial(DType::bf16, epilogue, {256, 128, 512}, false, 1);
   for (int call = 0; call < 4; ++call) {  // the product, then with its epilogue
@@ -284,7 +284,7 @@ TEST_CASE("measured products are right, noted, and made again as they were chose
     stream.ref().synchronize();
     CHECK(trial.error() <= allowed(trial));
   }
-  const std::vector<kernels::MatmulTuning> choices = kernels::chosen_products();
+  const std::vector<kernels::MatmulTuning> choices = kernels::known_matmul_tuning();
   for (const Gemm& product : {trial.product, kernels::without_epilogue(trial.product)}) {
     const std::string name = kernels::kind_of(DType::bf16, product).str();
     CAPTURE(name);
@@ -298,20 +298,20 @@ TEST_CASE("measured products are right, noted, and made again as they were chose
   Trial again[2] = {Trial(DType::bf16, epilogue, {256, 128, 512}, false, 1),
                     Trial(DType::bf16, epilogue, {256, 128, 512}, false, 1)};
   for (Trial& one : again) {
-    kernels::choose_products(choices, true);
+    kernels::set_matmul_tuning(choices, true);
     run(one, stream);
     stream.ref().synchronize();
     CHECK(one.error() <= allowed(one));
   }
   CHECK(same_bits(again[0].c, again[1].c));
-  CHECK(kernels::chosen_products() == choices);
+  CHECK(kernels::known_matmul_tuning() == choices);
 }
 
 TEST_CASE("a choice that the library does not offer is no choice", "[products]") {
   const Choices end;
   Trial trial(DType::bf16, Epilogue::gelu, {64, 48, 32}, true, 1);
-  kernels::choose_products({{kernels::kind_of(DType::bf16, trial.product).str(), "999 tile 7"}},
-                           false);
+  kernels::set_matmul_tuning({{kernels::kind_of(DType::bf16, trial.product).str(), "999 tile 7"}},
+                             false);
   run(trial, {});
   CHECK(trial.error() <= allowed(trial));
 }
@@ -319,7 +319,7 @@ TEST_CASE("a choice that the library does not offer is no choice", "[products]")
 TEST_CASE("threads with streams of their own share products", "[products]") {
   const bool measure = GENERATE(false, true);
   const Choices end;
-  kernels::choose_products({}, measure);
+  kernels::set_matmul_tuning({}, measure);
   std::vector<Trial> trials;  // of one kind each two, with different numbers
   for (const Epilogue epilogue : {Epilogue::gelu, Epilogue::gelu_backward}) {
     for (const int seed : {1, 2}) {

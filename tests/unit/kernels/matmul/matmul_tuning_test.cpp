@@ -107,15 +107,15 @@ TEST_CASE("the way with the least median is taken, but the first one unless it i
 
 TEST_CASE("choices are known once they are told or measured", "[products]") {
   const std::vector<MatmulTuning> told{{"b", "66 tile 20", 10, 12}, {"a", apart_way, 3, 3}};
-  choose_products(told, true);
+  set_matmul_tuning(told, true);
   CHECK(measures_products());
   CHECK(known_algorithm("a") == apart_way);
   CHECK(known_algorithm("b") == "66 tile 20");
   CHECK_FALSE(known_algorithm("c"));
   note_choice({"c", "67 tile 1", 1, 2});
   const std::vector<MatmulTuning> expected{told[1], told[0], {"c", "67 tile 1", 1, 2}};
-  CHECK(chosen_products() == expected);
-  choose_products({}, false);  // as it was
+  CHECK(known_matmul_tuning() == expected);
+  set_matmul_tuning({}, false);  // as it was
   CHECK_FALSE(measures_products());
-  CHECK(chosen_products().empty());
+  CHECK(known_matmul_tuning().empty());
 }

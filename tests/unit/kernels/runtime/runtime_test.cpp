@@ -35,7 +35,7 @@ TEST_CASE(
   });
   growing.join();
   CHECK(recorded_work_version() == before);
-  std::thread choosing([] { fourfold::kernels::choose_products({}, false); });
+  std::thread choosing([] { fourfold::kernels::set_matmul_tuning({}, false); });
   choosing.join();
   const std::uint64_t chosen = recorded_work_version();
   CHECK(chosen != before);

@@ -94,7 +94,7 @@ TEST_CASE("files of choices are written whole and read with care", "[matmul_tuni
 
 TEST_CASE("where each product is made in one way, the file is neither read nor written",
           "[matmul_tuning]") {
-  if (!kernels::product_library().empty()) {
+  if (!kernels::matmul_library().empty()) {
     SKIP("this device's library has ways to choose from");
   }
   const harness::ScratchFolder folder;

@@ -67,7 +67,7 @@ class TrainingHooks : public MeshHooks {
   /// Before the first micro-batch of a step.
   /// @param loss_scale  what its gradients will be too large by
   void begin_step(device::StreamRef stream, double loss_scale = 1);
-  /// Behind the last one. Collective over the data plane, and over the ranks that share a tied
+  /// After the last one. Collective over the data plane, and over the ranks that share a tied
   /// embedding.
   void finish_gradients(device::StreamRef stream) { reduction_->finish(stream); }
   /// Orders `stream` after all sums of a segment: after it ParameterShard::Run::gradient has that

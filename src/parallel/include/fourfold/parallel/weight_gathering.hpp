@@ -32,12 +32,12 @@ class WeightGathering {
   void updated(std::size_t segment, device::StreamRef stream);
 
   /// As ParallelHooks: orders `stream` after the gather of the part's weights, and of the vectors.
-  void needed(model::WeightGroup part, device::StreamRef stream);
-  void done(model::WeightGroup part, device::StreamRef stream);
+  void acquire(model::WeightGroup part, device::StreamRef stream);
+  void release(model::WeightGroup part, device::StreamRef stream);
   /// Orders `stream` after all gathers under way.
   void wait(device::StreamRef stream);
   /// The part will be needed next. Begins its gather, if its buffer is free.
-  void ahead(model::WeightGroup part);
+  void prefetch(model::WeightGroup part);
 
  private:
   /// A buffer that parts take turns with.

@@ -38,7 +38,7 @@ class MatmulTuningFile {
 // Product choices as text and in files.
 
 struct LibraryTuning {
-  std::string library;  ///< kernels::product_library()
+  std::string library;  ///< kernels::matmul_library()
   std::vector<kernels::MatmulTuning> choices;
   friend bool operator==(const LibraryTuning&, const LibraryTuning&) = default;
 };
