@@ -34,13 +34,18 @@ PHRASES = {
     "ProductKind": "GemmKind", "WayTimes": "AlgorithmTimes", "find_ways": "find_algorithms",
     "weights_ahead": "prefetch_weights", "weights_needed": "acquire_weights", "weights_done": "release_weights", "gather_ahead": "prefetch_rows",
     "RoundMachine": "RoundTask", "make_machine": "make_task", "ForeignTensor": "ExternalTensor", "foreign_tensor": "external_tensor",
+    "examine_fast": "examine_node_local", "save_fast": "save_node_local", "choose_products": "set_matmul_tuning",
+    "chosen_products": "known_matmul_tuning", "product_library": "matmul_library",
     "WatchConfig": "WatchdogConfig", "post_validation": "nothing: it is gone",
 }
-FOLDERS = ("src", "io", "kernels", "apps", "tests/unit", "tests/emulation", "benchmarks")
+FOLDERS = ("src", "io", "kernels", "apps", "tests", "benchmarks", "scripts", "slurm")
 SUFFIXES = {".cpp", ".hpp", ".cu", ".cuh"}
+SCRIPTS = {".py", ".bash", ".sh", ".sbatch"}
 # Saved names of earlier versions, which are read.
 ALLOWED = {"src/runfile/run_key.cpp": {"post_validation"}, "tests/unit/runfile/run_key_test.cpp": {"post_validation"}}
 NO_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\((?:.|\n)*?\)\1"|"(?:\\.|[^"\\\n])*"', re.S)
+# What a script defines or calls at the begin of a line; its texts and comments are not told from code.
+IN_SCRIPT = re.compile(r"^\s*(?:(?:def|class|function|local|readonly|export|for)\s+)*([A-Za-z_]\w*)(?=\s*\(|\+?=|\s+=\s|\s+in\s)", re.M)
 IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
@@ -60,6 +65,13 @@ def breaches(path, text):
     allowed = ALLOWED.get(path, set())
     for old, new in old_words(pathlib.PurePath(path).name.split(".")[0]):
         yield 1, f"the file is called after '{old}'; the word is {new}"
+    if pathlib.PurePath(path).suffix not in SUFFIXES:
+        for found in IN_SCRIPT.finditer(text):
+            if found.group(1).isupper():  # a variable of the environment, which users set
+                continue
+            for old, new in old_words(found.group(1)):
+                yield text.count("\n", 0, found.start(1)) + 1, f"'{found.group(1)}' says '{old}'; the word is {new}"
+        return
     # Includes name files; other texts between quotes are no identifiers.
     code = NO_CODE.sub(lambda found: re.sub(r"[^\n]", " ", found.group()), text)
     for number, line in enumerate(code.splitlines(), 1):
@@ -71,7 +83,8 @@ def breaches(path, text):
 
 def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
-    paths = sorted(p for folder in FOLDERS for p in (root / folder).rglob("*") if p.suffix in SUFFIXES)
+    paths = sorted(p for folder in FOLDERS for p in (root / folder).rglob("*")
+                   if p.suffix in SUFFIXES | SCRIPTS or (folder == "scripts" and p.is_file() and not p.suffix))
     wrong = 0
     for path in paths:
         name = path.relative_to(root).as_posix()

@@ -26,6 +26,13 @@ class CheckWords(unittest.TestCase):
         self.assertTrue(self.found("int x;", "src/comm/watchdog/start_judge.cpp"))
         self.assertEqual(self.found("int x;", "src/model/parallel_hooks.hpp"), [])
 
+    def test_scripts(self):
+        for text in ("seams() {", "function judge() {", "  local voice=1", "def add_court(self):", "    fate = 1", "class StepFate(Status):", "for bell in 1 2; do"):
+            self.assertEqual([line for line, _ in check_words.breaches("slurm/job.bash", "#!/bin/bash\n" + text + "\n")], [2], text)
+        for text in ("# a seam", "echo the court is in session", "if judge; then", "startWatchdog() {", "fateful=1", "export FOURFOLD_SETTLE_S=3"):
+            self.assertEqual(self.found(text, "slurm/job.bash"), [], text)
+        self.assertTrue(self.found("", "slurm/judge.bash"))
+
     def test_lines(self):
         self.assertEqual([line for line, _ in check_words.breaches("src/a.cpp", "int a;\n\"x\\\"\";\nint seams;\n")], [3])
 

@@ -33,7 +33,7 @@ def skipped(names, why):
     return {name: ("skipped", why) for name in names}
 
 
-def judge_kernels(record):
+def check_kernels(record):
     """record: as gpu_kernels --json writes it. A verdict and a note of each bar, by the slowest kernel and shape."""
     found = {}
     for name, parts in COPYING_KERNELS.items():
@@ -50,14 +50,14 @@ def judge_kernels(record):
     return found
 
 
-def judge_steps(model, record):
+def check_steps(model, record):
     """record: as compare.py --json writes it of one model. By the slowest of the token streams that it was trained on."""
     parts = [part for result in record["models"] for part in result["runs"] if "ours_tokens_per_s" in part]
     if not parts:
         return skipped(model_bars(model), "gpu_step gave no figure")
     found = {}
     if model in MFU:
-        found[f"MFU {model}"] = judge_mfu(parts, MFU[model])
+        found[f"MFU {model}"] = check_mfu(parts, MFU[model])
     ratios = [(part["ratio"], part["data"]) for part in parts if "ratio" in part]
     if ratios:
         ratio, data = min(ratios)
@@ -72,7 +72,7 @@ def judge_steps(model, record):
     return found
 
 
-def judge_mfu(parts, bar):
+def check_mfu(parts, bar):
     shares = [(page.mfu(part), part["data"]) for part in parts]
     if any(share is None for share, _ in shares):
         return "skipped", f"no MFU: the peak of {page.good(parts[0]['ours'])[0]['device'].split(';')[0]} is not known"

@@ -89,7 +89,7 @@ class Run {
   explicit Run(const GoldenCase& golden)
       : golden_(golden),
         parameters_(model::parameter_table(golden.config), DType::f32, arena_),
-        stage_(golden.config, model::all_units(golden.config), parameters_, seams_, arena_,
+        stage_(golden.config, model::all_units(golden.config), parameters_, hooks_, arena_,
                options(golden)),
         moments_(DType::f32, parameters_.masters().shape()),
         squares_(DType::f32, parameters_.masters().shape()) {
@@ -173,7 +173,7 @@ class Run {
 
   const GoldenCase& golden_;
   fourfold::harness::SharedArena arena_;
-  model::ParallelHooks seams_;
+  model::ParallelHooks hooks_;
   model::Parameters parameters_;
   model::Stage stage_;
   device::Tensor moments_;

@@ -10,8 +10,8 @@ set -u
 . "$(dirname "$0")/other_build.bash"
 begin "$1"
 
-# expect_judged COMMAND...: it ends with 0, or names a node that stood out by chance, but finds nothing that a run would fail of.
-expect_judged() {
+# expect_diagnosed COMMAND...: it ends with 0, or names a node that stood out by chance, but finds nothing that a run would fail of.
+expect_diagnosed() {
   local code=0
   "$@" >"$output" 2>"$errors" </dev/null || code=$?
   [[ $code -eq 0 || $code -eq 85 ]] || complain "exit code $code from: $*"
@@ -53,7 +53,7 @@ expect grep -qE '^exclude: --exclude=.' "$output"
 # Several, odd numbers among them, as one group; what is measured is in the JSON. All of them share cores or have them.
 for n in 1 2 3 4; do
   begun=$SECONDS
-  expect_judged ranks "$n" doctor --dir probed --seconds 12 --json
+  expect_diagnosed ranks "$n" doctor --dir probed --seconds 12 --json
   [[ $((SECONDS - begun)) -le 60 ]] || complain "$n ranks took $((SECONDS - begun)) s"
   expect python3 -c 'import json, sys
 n, found = int(sys.argv[1]), json.load(open(sys.argv[2]))
@@ -93,7 +93,7 @@ node_local_every_steps = 1
 [log]
 dir = "run"
 END
-expect_judged ranks 4 doctor run.toml --set mesh.tp=2 --set mesh.pp=2 --seconds 15 --dir probed
+expect_diagnosed ranks 4 doctor run.toml --set mesh.tp=2 --set mesh.pp=2 --seconds 15 --dir probed
 expect_stdout "pp2 dp1 cp1 tp2; neighbours on tp share a node"
 expect_stdout "2 groups at once of 2"
 for row in "transport tp" "transport pp" checkpoint.dir log.dir data.train checkpoint.node_local_dir --dir; do
@@ -105,7 +105,7 @@ expect test ! -e run
 expect test ! -e fast
 
 # In a batch job the mesh is the one with which `job begin` starts it: mesh.dp = "auto" may leave ranks over.
-SLURM_JOB_NUM_NODES=3 expect_judged ranks 3 doctor run.toml --set mesh.dp=auto --seconds 10
+SLURM_JOB_NUM_NODES=3 expect_diagnosed ranks 3 doctor run.toml --set mesh.dp=auto --seconds 10
 expect_stdout 'pp1 dp2 cp1 tp1; neighbours on tp there are none; 1 of 3 ranks are not used'
 expect_exit 78 ranks 3 doctor run.toml --set mesh.dp=3 --seconds 10
 

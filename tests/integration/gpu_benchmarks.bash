@@ -117,9 +117,9 @@ holds all.json '[one["way"] for one in it["models"][0]["runs"][0]["peer"]] == [[
 expect_exit 0 env TUNED=3 "$compare" --build "$1" --models tiny --warmup 0 --steps 2 --peer-python ./peer --json all.json
 holds all.json '[one["way"] for one in it["models"][0]["runs"][0]["peer"]] == [["bf16-weights", "default", "default"]] * 2'
 # What there was no time for may be faster: such a bar is not passed, until another run has made up for it.
-judged() {
+verdict() {
   expect env PYTHONPATH="$SOURCE_DIR/benchmarks/gpu_step" python3 -B -c 'import bars, json, sys
-found = bars.judge_steps("tiny", json.load(open("all.json")))["PyTorch tiny"]
+found = bars.check_steps("tiny", json.load(open("all.json")))["PyTorch tiny"]
 assert found[0] == sys.argv[1] and sys.argv[2] in found[1], found' "$@"
 }
 hurried() {
@@ -127,13 +127,13 @@ hurried() {
     --peer-python ./peer --tried tried.json --json all.json
 }
 hurried "$1" 20
-judged skipped 'bf16-autocast default default'
+verdict skipped 'bf16-autocast default default'
 expect python3 -c 'import json
 tried = json.load(open("tried.json"))["tiny"]
 assert [(one["way"][0], "error" in one) for one in tried] == [("bf16-weights", False), ("bf16-autocast", True)], tried
 json.dump({"other": None, "tiny": tried + [{"way": ["bf16-weights", "default", "cudnn"], "error": "busy"}]}, open("tried.json", "w"))'
 hurried "$1" 90
-judged passed 'times PyTorch'
+verdict passed 'times PyTorch'
 holds all.json '[one.get("left_out", False) for one in it["models"][0]["tries"]] == [False] * 6'
 for damage in '{"tiny": [' '{"tiny": null}' '[]' ''; do
   printf '%s' "$damage" >tried.json

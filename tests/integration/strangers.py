@@ -64,19 +64,19 @@ def main():
     if not ports:
         sys.exit("no port is open")
     end = time.monotonic() + seconds
-    crowd = []
+    connections = []
     while time.monotonic() < end:
         for port in ports:
             for words in (b"\n" * 65536, b"x" * 65536, b"0" * 64 + b"\n" * 65536, b'{"type":"hello","rank":0}\n' * 3000):
                 if not flood(port, words, 16 << 20, 20):
                     sys.exit(f"port {port} takes {words[:30]} without end")
-            crowd += [one for one in (connect(port) for _ in range(100)) if one]
-            for one in crowd[::3]:
+            connections += [one for one in (connect(port) for _ in range(100)) if one]
+            for one in connections[::3]:
                 try:
                     one.send(b"0")
                 except OSError:
                     pass
-            crowd = crowd[-600:]
+            connections = connections[-600:]
     print(f"{len(ports)} ports")
 
 

@@ -6,7 +6,7 @@ usage: storm.py FOURFOLD CLUSTER_SCRIPT SEED EVENTS CHAINS
 
 Each chain trains the run in run.toml on two nodes, two chains at a time, in 3 to 6 jobs. Of each kind of event there are as many, in an
 order that the seed gives, and then one more of each until there are CHAINS chains of 3 to 6 jobs, and every third event came while a job
-of its chain ended, or the next one started. storm.jsonl has what was done. At the end everything is compared with what `fourfold status --json`, metrics.jsonl and Slurm's records of jobs say (storm_judge.py).
+of its chain ended, or the next one started. storm.jsonl has what was done. At the end everything is compared with what `fourfold status --json`, metrics.jsonl and Slurm's records of jobs say (storm_check.py).
 """
 
 import json
