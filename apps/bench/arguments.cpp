@@ -81,7 +81,7 @@ void describe_what(CLI::App& command, Arguments& arguments) {
                   "How collectives go, once or several times: auto (shared memory where all ranks "
                   "of a line have it and it pays, else direct), direct, shared, ring, tree; the "
                   "last two have ways of their own for all_reduce, the ring for all_gather too")
-      ->check(CLI::IsMember(names_in(comm::all_algorithms())))
+      ->check(CLI::IsMember(names_in(named_values<comm::Algorithm>)))
       ->delimiter(',')
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -147,7 +147,7 @@ comm::MeshShape mesh_from(const std::string& text) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
     const std::string item = text.substr(begin, end - begin);
     const std::string axis = item.substr(0, item.find('='));
-    const auto found = comm::axis_named(axis);
+    const auto found = value_named<comm::Axis>(axis);
     if (!found || axis.size() == item.size()) {
       refuse(
           ExitCode::usage,
@@ -204,7 +204,7 @@ Request request_of(const Arguments& arguments, int ranks) {
   }
   Request request;
   request.dtype = *dtype_from_name(arguments.dtype);
-  request.axis = comm::axis_named(arguments.axis);
+  request.axis = value_named<comm::Axis>(arguments.axis);
   const comm::MeshShape wanted =
       arguments.mesh.empty() ? comm::MeshShape{.dp = 0} : mesh_from(arguments.mesh);
   request.mesh = comm::resolve_mesh(wanted, ranks);
@@ -216,7 +216,7 @@ Request request_of(const Arguments& arguments, int ranks) {
     request.operations.assign(exchange::all_operations.begin(), exchange::all_operations.end());
   }
   for (const std::string& algorithm : arguments.algorithms) {
-    request.algorithms.push_back(*comm::algorithm_from_name(algorithm));
+    request.algorithms.push_back(*value_named<comm::Algorithm>(algorithm));
   }
   if (request.algorithms.empty()) {
     request.algorithms.push_back(comm::Algorithm::automatic);

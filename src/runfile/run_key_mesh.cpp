@@ -37,12 +37,7 @@ RunField compression_field() {
 }
 
 RunField algorithm_field() {
-  RunField result = text_field(
-      names_in(comm::all_algorithms()),
-      [](const RunConfig& config) { return name(config.mesh.host_collectives); },
-      [](RunConfig& config, const std::string& text) {
-        config.mesh.host_collectives = *comm::algorithm_from_name(text);
-      });
+  RunField result = named_field(&RunConfig::mesh, &MeshConfig::host_collectives);
   std::erase(result.choices, name(comm::Algorithm::shared));  // automatic takes it where it can
   return result;
 }

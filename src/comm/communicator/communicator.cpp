@@ -1,19 +1,13 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
-#include <fourfold/base/enum_name.hpp>
 #include <fourfold/comm/communicator.hpp>
 
 #include <algorithm>
-#include <array>
 #include <numeric>
 
 namespace fourfold::comm {
 namespace {
-
-constexpr std::array<std::string_view, 8> names{"all_reduce", "all_gather", "reduce_scatter",
-                                                "broadcast",  "all_to_all", "barrier",
-                                                "send",       "recv"};
 
 template <class T>
 T reduced(Communicator& communicator, T value, ReduceOp op, std::source_location where) {
@@ -22,16 +16,6 @@ T reduced(Communicator& communicator, T value, ReduceOp op, std::source_location
 }
 
 }  // namespace
-
-std::string_view name(Operation operation) noexcept {
-  return name_in(names, operation);
-}
-
-std::optional<Operation> operation_named(std::string_view text) noexcept {
-  const auto* const found = std::ranges::find(names, text);
-  return found == names.end() ? std::nullopt
-                              : std::optional(static_cast<Operation>(found - names.begin()));
-}
 
 Work Communicator::all_reduce(TensorView data, ReduceOp op, device::StreamRef stream,
                               std::source_location where) {

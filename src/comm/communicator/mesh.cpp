@@ -44,15 +44,14 @@ namespace {
 
 struct AxisRow {
   Axis axis;
-  std::string_view name;
   int MeshShape::*degree;
   int MeshCoordinate::*position;
 };
 constexpr std::array rows{
-    AxisRow{Axis::pp, "pp", &MeshShape::pp, &MeshCoordinate::pp},
-    AxisRow{Axis::dp, "dp", &MeshShape::dp, &MeshCoordinate::dp},
-    AxisRow{Axis::cp, "cp", &MeshShape::cp, &MeshCoordinate::cp},
-    AxisRow{Axis::tp, "tp", &MeshShape::tp, &MeshCoordinate::tp},
+    AxisRow{Axis::pp, &MeshShape::pp, &MeshCoordinate::pp},
+    AxisRow{Axis::dp, &MeshShape::dp, &MeshCoordinate::dp},
+    AxisRow{Axis::cp, &MeshShape::cp, &MeshCoordinate::cp},
+    AxisRow{Axis::tp, &MeshShape::tp, &MeshCoordinate::tp},
 };
 static_assert(std::ranges::equal(rows, all_axes, {}, &AxisRow::axis), "each axis has its row");
 
@@ -118,16 +117,6 @@ std::string way_out(std::int64_t each, std::int64_t ranks, std::int64_t shares) 
 }
 
 }  // namespace
-
-std::string_view name(Axis axis) noexcept {
-  return row(axis).name;
-}
-
-std::optional<Axis> axis_named(std::string_view text) noexcept {
-  const auto* const found =
-      std::ranges::find_if(all_axes, [text](Axis axis) { return name(axis) == text; });
-  return found == all_axes.end() ? std::nullopt : std::optional(*found);
-}
 
 std::string axis_names() {
   std::string text;

@@ -38,7 +38,7 @@ Json json_of(const ToldCall& call) {
 }
 
 ToldCall call_of(const Json& json) {
-  const auto operation = operation_named(json.at("operation").get<std::string>());
+  const auto operation = value_named<Operation>(json.at("operation").get<std::string>());
   if (!operation) {
     throw Json::other_error::create(501, "no such operation", nullptr);
   }

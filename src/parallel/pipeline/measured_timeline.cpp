@@ -46,7 +46,7 @@ CollectiveFacts facts_from(const std::string& line) {
   text.get();
   std::string communicator;
   std::getline(text, communicator);
-  call.operation = comm::operation_named(operation).value_or(comm::Operation::all_reduce);
+  call.operation = value_named<comm::Operation>(operation).value_or(comm::Operation::all_reduce);
   return facts_of(call, std::move(communicator), ranks);
 }
 

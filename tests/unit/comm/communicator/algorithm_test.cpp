@@ -204,10 +204,10 @@ TEST_CASE("one algorithm may follow another", "[algorithm]") {
 }
 
 TEST_CASE("algorithms have names", "[algorithm]") {
-  for (const Algorithm algorithm : all_algorithms()) {
-    CHECK(algorithm_from_name(name(algorithm)) == algorithm);
+  for (const Algorithm algorithm : values_in(named_values<Algorithm>)) {
+    CHECK(value_named<Algorithm>(name(algorithm)) == algorithm);
   }
-  CHECK_FALSE(algorithm_from_name("fast").has_value());
+  CHECK_FALSE(value_named<Algorithm>("fast").has_value());
 }
 
 }  // namespace

@@ -130,10 +130,10 @@ TEST_CASE("it shows what a rank blocks in and what it is about", "[flight_record
 TEST_CASE("operations have names", "[flight_recorder]") {
   for (int i = 0; i <= static_cast<int>(Operation::recv); ++i) {
     const auto operation = static_cast<Operation>(i);
-    CHECK(operation_named(name(operation)) == operation);
+    CHECK(value_named<Operation>(name(operation)) == operation);
   }
-  CHECK_FALSE(operation_named("all_red"));
-  CHECK_FALSE(operation_named(""));
+  CHECK_FALSE(value_named<Operation>("all_red"));
+  CHECK_FALSE(value_named<Operation>(""));
 }
 
 TEST_CASE("another thread may look while the rank goes on", "[flight_recorder]") {

@@ -46,7 +46,7 @@ TEST_CASE("an axis indexes shapes and coordinates, and has a name", "[mesh]") {
   MeshCoordinate place{.pp = 1, .dp = 2, .cp = 4, .tp = 3};
   std::int64_t ranks = 1;
   for (const Axis axis : all_axes) {
-    CHECK(axis_named(name(axis)) == axis);
+    CHECK(value_named<Axis>(name(axis)) == axis);
     CHECK(place[axis] == shape[axis] - 1);
     ranks *= shape[axis];
     shape[axis] = 1;
@@ -59,7 +59,7 @@ TEST_CASE("an axis indexes shapes and coordinates, and has a name", "[mesh]") {
   CHECK(product_text({.pp = 2, .tp = 4}, std::array{Axis::pp, Axis::tp}) ==
         "mesh.pp = 2 x mesh.tp = 4");
   for (const char* const other : {"", "d", "DP", "dp ", "ep"}) {
-    CHECK_FALSE(axis_named(other));
+    CHECK_FALSE(value_named<Axis>(other));
   }
 }
 

@@ -77,7 +77,7 @@ std::vector<std::string> names_in(const Values& values) {
 
 /// `table`, which has all values of an enumeration in their order: another one does not compile.
 template <class Enum, std::size_t count>
-consteval auto complete(const std::array<Named<Enum>, count>& table) {
+consteval auto complete_table(const std::array<Named<Enum>, count>& table) {
   static_assert(!is_enumerator<Enum, Enum{count}>(), "the last value has no name");
   for (std::size_t place = 0; place < count; ++place) {
     if (static_cast<std::size_t>(table[place].value) != place) {
@@ -105,7 +105,7 @@ concept NamedEnum = std::is_enum_v<Enum> && requires(Enum value) {
 
 /// All values of an enumeration with their names, in their order.
 template <NamedEnum Enum>
-inline constexpr auto named_values = complete(names_of(Enum{}));
+inline constexpr auto named_values = complete_table(names_of(Enum{}));
 
 template <NamedEnum Enum>
 constexpr std::string_view name(Enum value) noexcept {

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fourfold/base/enum_name.hpp>
+
+#include <array>
 #include <cstdint>
-#include <optional>
-#include <span>
-#include <string_view>
 
 namespace fourfold::comm {
 
@@ -36,10 +36,14 @@ enum class Algorithm : std::uint8_t {
   tree,
 };
 
-std::span<const Algorithm> all_algorithms() noexcept;
-
-/// "auto", "direct", "shared", "ring", "tree": the spelling of run files and options.
-std::string_view name(Algorithm algorithm) noexcept;
-std::optional<Algorithm> algorithm_from_name(std::string_view text) noexcept;
+constexpr auto names_of(Algorithm /*any*/) {
+  using enum Algorithm;
+  return std::to_array<Named<Algorithm>>({{automatic, "auto"},
+                                          {direct, "direct"},
+                                          {shared, "shared"},
+                                          {ring, "ring"},
+                                          {tree, "tree"}});
+}
+using fourfold::name;
 
 }  // namespace fourfold::comm

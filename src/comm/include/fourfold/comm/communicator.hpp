@@ -39,9 +39,17 @@ enum class Operation : std::uint8_t {
   send,
   recv
 };
-std::string_view name(Operation operation) noexcept;
-/// The operation of that name. Nothing when there is none.
-std::optional<Operation> operation_named(std::string_view text) noexcept;
+constexpr auto names_of(Operation /*any*/) {
+  using enum Operation;
+  return std::to_array<Named<Operation>>({{all_reduce, "all_reduce"},
+                                          {all_gather, "all_gather"},
+                                          {reduce_scatter, "reduce_scatter"},
+                                          {broadcast, "broadcast"},
+                                          {all_to_all, "all_to_all"},
+                                          {barrier, "barrier"},
+                                          {send, "send"},
+                                          {recv, "recv"}});
+}
 /// Whether all ranks of a communicator take part.
 constexpr bool is_collective(Operation operation) noexcept {
   return operation < Operation::send;

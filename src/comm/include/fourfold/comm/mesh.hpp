@@ -16,13 +16,16 @@
 namespace fourfold::comm {
 
 /// The axes of the mesh, slowest first: neighbours on tp are neighbours in rank, so they share a
-/// node. Whoever does the same for each axis walks all_axes; a new one is a member here, of
+/// node. Whoever does the same for each axis walks all_axes; a new one is a member here, named, of
 /// MeshShape and of MeshCoordinate, and a row of the table in mesh.cpp.
 enum class Axis : std::uint8_t { pp, dp, cp, tp };
-inline constexpr std::array all_axes{Axis::pp, Axis::dp, Axis::cp, Axis::tp};
+constexpr auto names_of(Axis /*any*/) {
+  using enum Axis;
+  return std::to_array<Named<Axis>>({{pp, "pp"}, {dp, "dp"}, {cp, "cp"}, {tp, "tp"}});
+}
+using fourfold::name;
+inline constexpr auto all_axes = values_in(named_values<Axis>);
 inline constexpr std::size_t axis_count = all_axes.size();
-std::string_view name(Axis axis) noexcept;
-std::optional<Axis> axis_named(std::string_view text) noexcept;
 /// "pp, dp, cp and tp"
 std::string axis_names();
 
