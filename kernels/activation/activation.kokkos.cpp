@@ -330,10 +330,6 @@ void with_kind(DType dtype, Activation activation, const Use& use) {
 
 }  // namespace
 
-std::string_view name(Activation activation) noexcept {
-  return activation == Activation::silu ? "silu" : "gelu_tanh";
-}
-
 void activate(Activation activation, ConstTensorView x, TensorView y, device::StreamRef stream) {
   FOURFOLD_EXPECT(x.elements() == y.elements());
   with_kind(x.dtype(), activation, [&]<class T, class A>(T, A) {

@@ -94,7 +94,8 @@ Family nearest_family(const Architecture& config) {
            int{with_traits.feed_forward.gated != config.feed_forward.gated} +
            int{with_traits.biases != config.biases};
   };
-  return *std::ranges::min_element(values_in(named_values<Family>), {}, unlike);
+  static constexpr auto families = values_in(named_values<Family>);
+  return *std::ranges::min_element(families, {}, unlike);
 }
 
 std::string family_name(const Architecture& config) {

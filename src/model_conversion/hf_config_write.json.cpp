@@ -4,6 +4,7 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/json_text.hpp>
 #include <fourfold/base/message.hpp>
+#include <fourfold/model/presets.hpp>
 #include <fourfold/model_conversion/hf_config.hpp>
 
 #include <nlohmann/json.hpp>

@@ -5,18 +5,22 @@
 /// features, D features. Stream-ordered; bit-identical from run to run, for any number of threads.
 #pragma once
 
+#include <fourfold/base/enum_name.hpp>
 #include <fourfold/base/tensor_view.hpp>
 #include <fourfold/device/stream.hpp>
 
 #include <cstdint>
-#include <string_view>
 
 namespace fourfold::kernels {
 
 /// gelu_tanh: 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), the "gelu_new" of Hugging Face.
 /// silu: x / (1 + e^-x).
 enum class Activation : std::uint8_t { gelu_tanh, silu };
-std::string_view name(Activation activation) noexcept;
+constexpr auto names_of(Activation /*any*/) {
+  return std::to_array<Named<Activation>>(
+      {{Activation::gelu_tanh, "gelu_tanh"}, {Activation::silu, "silu"}});
+}
+using fourfold::name;  // of what has names_of()
 
 /// y = activation(x).
 void activate(Activation activation, ConstTensorView x, TensorView y, device::StreamRef stream);

@@ -46,12 +46,12 @@ class TrainingHooks : public MeshHooks {
                 const CompressionOptions& compression, device::Arena& arena);
 
   void acquire_weights(model::WeightGroup part, device::StreamRef stream) override {
-    gathering_.needed(part, stream);
+    gathering_.acquire(part, stream);
   }
   void release_weights(model::WeightGroup part, device::StreamRef stream) override {
-    gathering_.done(part, stream);
+    gathering_.release(part, stream);
   }
-  void prefetch_weights(model::WeightGroup part) override { gathering_.ahead(part); }
+  void prefetch_weights(model::WeightGroup part) override { gathering_.prefetch(part); }
   void gradients_needed(model::WeightGroup part, device::StreamRef stream) override {
     reduction_->needed(part, stream);
   }
