@@ -78,11 +78,17 @@ EffectiveConfig explained(const RunConfig& saved, const std::string& place) {
     if (key.field.get(saved) == key.field.get(unwritten)) {
       continue;
     }
-    RunConfig without = saved;
-    key.field.set(without, key.field.get(unwritten));
-    Origins ignored;
-    resolve(without, ignored);
-    const bool follows = !key.automatic.empty() && key.field.get(without) == key.field.get(saved);
+    bool follows = false;
+    if (!key.automatic.empty()) {
+      RunConfig without = saved;
+      key.field.set(without, key.field.get(unwritten));
+      Origins ignored;
+      try {
+        resolve(without, ignored);
+        follows = key.field.get(without) == key.field.get(saved);
+      } catch (const UserError&) {  // it cannot be left out
+      }
+    }
     effective.origins[key.full_name()] = {Origin::Source::derived, follows ? key.automatic : place};
   }
   return effective;

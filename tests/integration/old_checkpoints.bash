@@ -37,4 +37,19 @@ for case in gpt2_dropout_sgd llama_bf16_zero2; do
     esac
   done
 done
+
+# What is in them is shown, and planned by a program that cannot open them.
+for case in gpt2_dropout_sgd llama_bf16_zero2; do
+  folder=$checkpoints/$case/checkpoints
+  [[ -d $folder ]] || folder=$checkpoints/$case
+  expect_exit 0 "$fourfold" ckpt info --run-file "$folder"
+  cp "$output" "$case.toml"
+  printf '%s\n' '[data]' 'train = ["none"]' '[checkpoint]' "resume = \"$folder\"" >"$case-alone.toml"
+  expect_exit 0 "$fourfold" plan "$case.toml" --ranks 1 --set mesh.dp=1 --set mesh.pp=1 --set mesh.tp=1
+  planned=$(sed -n 's/^\(model .* parameters\).*/\1/p' "$output")
+  [[ -n $planned ]] || complain "$case: no model is planned"
+  expect_exit 0 "$fourfold" plan "$case-alone.toml" --ranks 1
+  expect_stdout "$planned"
+done
+expect grep -q '^kind = "linear"\|^kind = "llama3"' llama_bf16_zero2.toml
 expectations_met

@@ -15,10 +15,14 @@ namespace fourfold::train {
 
 namespace {
 
-/// The run file in the newest step of a folder whose index can be read. What is wrong with the
-/// others is for the start to say.
-std::optional<std::string> run_file_of_newest(const std::filesystem::path& directory,
-                                              const RunFileOf& run_file_of) {
+model::Architecture model_in(const std::string& path, const RunFileOf& run_file_of) {
+  return runfile::parse_saved_config(run_file_of(path), path).model.resolved();
+}
+
+/// The model in the newest step of a folder whose index can be read. What is damaged about the
+/// others is for the start to say; a run file that this program does not know is not passed over.
+std::optional<model::Architecture> model_of_newest(const std::filesystem::path& directory,
+                                                   const RunFileOf& run_file_of) {
   std::vector<std::filesystem::path> folders;
   try {
     folders = io::step_folders(directory);
@@ -27,29 +31,14 @@ std::optional<std::string> run_file_of_newest(const std::filesystem::path& direc
   }
   for (auto folder = folders.rbegin(); folder != folders.rend(); ++folder) {
     try {
-      return run_file_of(folder->string());
-    } catch (const UserError&) {
-      continue;
+      return model_in(folder->string(), run_file_of);
+    } catch (const UserError& error) {
+      if (error.code() == ExitCode::config) {
+        throw;
+      }
     }
   }
   return std::nullopt;
-}
-
-/// The run file in the checkpoint that a run begins with, or goes on from.
-std::optional<std::string> run_file_of_start(const runfile::CheckpointConfig& config,
-                                             const RunFileOf& run_file_of) {
-  if (config.resume == "auto") {
-    return run_file_of_newest(config.dir, run_file_of);
-  }
-  try {
-    return run_file_of(config.resume);
-  } catch (const UserError&) {
-    auto own = run_file_of_newest(config.dir, run_file_of);
-    if (!own) {
-      throw;
-    }
-    return own;
-  }
 }
 
 }  // namespace
@@ -59,9 +48,18 @@ runfile::EffectiveConfig load_run(const std::filesystem::path& file,
                                   const RunFileOf& run_file_of) {
   const auto model_of =
       [&](const runfile::CheckpointConfig& config) -> std::optional<model::Architecture> {
-    const auto text = run_file_of_start(config, run_file_of);
-    return text ? std::optional(runfile::parse_saved_config(*text, config.resume).model.resolved())
-                : std::nullopt;
+    if (config.resume == "auto") {
+      return model_of_newest(config.dir, run_file_of);
+    }
+    try {
+      return model_in(config.resume, run_file_of);
+    } catch (const UserError&) {
+      auto own = model_of_newest(config.dir, run_file_of);
+      if (!own) {
+        throw;
+      }
+      return own;
+    }
   };
   return with_token_settings(runfile::load_run_config(file, overrides, model_of));
 }

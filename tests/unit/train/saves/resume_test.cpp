@@ -250,4 +250,26 @@ TEST_CASE("a run file without [model] has that of the checkpoint, also when the 
                    file, std::vector<std::string>{resume_option(step), "checkpoint.dir=nowhere"});
              }),
              ContainsSubstring("is no checkpoint"));
+  // Damaged steps are passed over, and what is in the newest other one is not: a key that nobody
+  // knows.
+  const std::vector<std::string> newest{"checkpoint.dir=\"" + tiny.checkpoints("own").string() +
+                                        "\""};
+  int looks = 0;
+  const auto second_holds = [&](const std::string& text) {
+    return [&looks, text](const std::string& path) -> std::string {
+      if (++looks == 1) {
+        throw fourfold::UserError(fourfold::ExitCode::data_corrupt, path + ": damaged");
+      }
+      return text;
+    };
+  };
+  const std::string saved = fourfold::runfile::to_toml(tiny.config(2, "origin").config);
+  tiny.train(1, 5, "own");
+  CHECK(fourfold::train::load_run(file, newest, second_holds(saved)).config.model == model);
+  looks = 0;
+  CHECK_THAT(refusal([&] {
+               fourfold::train::load_run(file, newest,
+                                         second_holds(saved + "[model.bogus]\nx = 1\n"));
+             }),
+             ContainsSubstring("bogus") && ContainsSubstring("own/checkpoints/step-000000004"));
 }
