@@ -254,11 +254,14 @@ ResolvedRun resolve_run(const runfile::EffectiveConfig& effective, std::int64_t 
 }
 
 ResolvedRun resolve_run(const runfile::EffectiveConfig& effective, comm::Communicator& world) {
+  const auto mesh = placed(effective, [&](const runfile::RunConfig& config) {
+    return mesh_of(config, world.size());
+  });
+  std::string csv;
+  comm::run_on_root(world, [&] { csv = schedule_file_text(effective); });
+  csv = comm::broadcast_text(world, std::move(csv), 0);
   return placed(effective, [&](const runfile::RunConfig& config) {
-    const comm::MeshShape mesh = mesh_of(config, world.size());
-    std::string csv;
-    comm::run_on_root(world, [&] { csv = schedule_text(config); });
-    return resolve(config, mesh, comm::broadcast_text(world, std::move(csv), 0));
+    return resolve(config, mesh, csv);
   });
 }
 
