@@ -132,6 +132,12 @@ TEST_CASE("what a parameter is, is said of it", "[parameter_table]") {
   const auto untied = model::parameter_table(small(Family::llama));
   CHECK(find(untied, "lm_head.weight").kind == ParameterKind::matrix);
   CHECK(find(untied, "lm_head.weight").cut == find(untied, "embedding.token.weight").cut);
+  // Rules for hidden matrices are for the products between the embedding and the head alone.
+  for (const model::ParameterSpec& spec : untied) {
+    CAPTURE(spec.name);
+    CHECK((spec.group == model::OptimizerGroup::hidden_matrices) ==
+          (spec.name.starts_with("layers.") && spec.shape.rank() == 2));
+  }
 }
 
 TEST_CASE("projections into the residual stream start smaller", "[parameter_table]") {

@@ -14,13 +14,16 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
+#include <vector>
 
 using namespace fourfold;
 
 namespace {
 
-runfile::RunConfig tiny_run() {
+runfile::RunConfig tiny_run(const std::vector<std::string>& frozen = {}) {
   runfile::RunConfig config;
+  config.model.frozen = frozen;
   config.model.layers = 1;
   config.model.hidden = 8;
   config.model.attention.heads = 2;
@@ -39,12 +42,12 @@ struct Found {
 };
 
 /// Of gradients that are all `value`, but for the last element.
-Found found(int ranks, float value, float last) {
+Found found(int ranks, float value, float last, const std::vector<std::string>& frozen = {}) {
   Found of_first;
   comm::run_device_ranks(ranks, [&](comm::Communicator& world) {
     const device::Stream stream;
     harness::SharedArena arena;
-    runfile::RunConfig config = tiny_run();
+    runfile::RunConfig config = tiny_run(frozen);
     config.train.micro_batch = 1;
     const train::ResolvedRun run = train::resolve_run({.config = config}, {.dp = ranks});
     comm::Mesh mesh(run.mesh, world);
@@ -65,10 +68,11 @@ Found found(int ranks, float value, float last) {
   return of_first;
 }
 
-double elements() {
+/// Of what is trained.
+double elements(const std::vector<std::string>& frozen = {}) {
   double count = 0;
-  for (const model::ParameterSpec& spec : model::parameter_table(tiny_run().model)) {
-    count += static_cast<double>(spec.shape.elements());
+  for (const model::ParameterSpec& spec : model::parameter_table(tiny_run(frozen).model)) {
+    count += spec.is_trainable() ? static_cast<double>(spec.shape.elements()) : 0;
   }
   return count;
 }
@@ -85,6 +89,16 @@ TEST_CASE("the norm counts each element once, clips, and takes the loss scale ou
   const Found small = found(ranks, 0.0F, 1.0F);
   CHECK(small.norm == 0.25F);
   CHECK(small.scale == 0.25F);  // nothing is clipped
+}
+
+TEST_CASE("gradients of what is frozen are not in the norm", "[gradient_norm]") {
+  const int ranks = GENERATE(1, 2);
+  const std::vector<std::string> frozen{"embedding.*", "layers.0.mlp.up_proj.*"};
+  REQUIRE(elements(frozen) < elements());
+  const double norm = std::sqrt(elements(frozen) * 0.25) / 4;
+  const Found half = found(ranks, 0.5F, 0.5F, frozen);
+  CHECK(std::fabs(half.norm - norm) < 1e-6 * norm);
+  CHECK(std::fabs(half.scale - 0.5 / norm / 4) < 1e-6 * half.scale);
 }
 
 TEST_CASE("a gradient that is no number voids the scale", "[gradient_norm]") {
