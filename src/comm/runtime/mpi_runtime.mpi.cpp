@@ -208,8 +208,8 @@ int MpiRuntime::ranks_on_host() const noexcept {
 
 void MpiRuntime::abort(ExitCode code) noexcept {
   Watchdog::announce_abort();
-  // A launcher forwards what ranks write; aborting at once can outrun the reason. And who hears the
-  // announcement may have something to put back.
+  // A launcher forwards what ranks write; aborting at once can outrun the reason. And who hears
+  // of the abort may have something to put back.
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   end_soon(code);
   say_no_more();

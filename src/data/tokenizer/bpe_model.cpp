@@ -120,7 +120,7 @@ void BpeModel::read_merges(const BpeDescription& description) {
 }
 
 /// A merge joins a token that ends with one character and a token that begins with another, so two
-/// characters that no merge has at its hook stay apart in every text.
+/// characters that no merge brings together stay apart in every text.
 void BpeModel::find_barriers(const BpeDescription& description) {
   std::set<std::int32_t> numbers;
   for (const auto& [spelled, id] : description.vocab) {

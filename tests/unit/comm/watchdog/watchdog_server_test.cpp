@@ -60,7 +60,7 @@ bool comes(WatchdogServer& watchdog_server, std::chrono::milliseconds within,
 
 }  // namespace
 
-TEST_CASE("a watchdog_server hears ranks that know the secret", "[watchdog_server]") {
+TEST_CASE("a watchdog server hears ranks that know the secret", "[watchdog_server]") {
   WatchdogServer watchdog_server(3, secret);
   const LineConnection one = introduced(watchdog_server, 1);
   const LineConnection liar =
@@ -216,7 +216,7 @@ TEST_CASE("the secret may come in pieces, and nothing but lines counts after it"
       comes(watchdog_server, 30s, [](const WorldState& world) { return world.ranks[0].is_known; }));
 }
 
-TEST_CASE("a many of strangers keeps no rank out, and nobody may say nothing for long",
+TEST_CASE("many strangers keep no rank out, and nobody may say nothing for long",
           "[watchdog_server]") {
   WatchdogServer watchdog_server(2, secret);
   const LineConnection first = introduced(watchdog_server, 0);

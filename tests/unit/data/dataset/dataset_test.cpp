@@ -92,7 +92,7 @@ TEST_CASE("a stream of one whole number of samples has no ragged one", "[dataset
   CHECK(sample_of(sequential({file}, 1), 7).targets == Tokens{8});
 }
 
-TEST_CASE("files follow each other without a hook", "[dataset]") {
+TEST_CASE("files follow each other without a gap", "[dataset]") {
   const ScratchFolder folder;
   const std::vector<std::string> files{counting_file(folder, "a", 0, 5),
                                        counting_file(folder, "b", 5, 1),

@@ -29,7 +29,7 @@ NodeRange node_range_of(const std::string& text);
 std::int64_t time_limit_s(const std::string& text);
 
 struct Submission {
-  std::filesystem::path program;  ///< the front door, absolute
+  std::filesystem::path program;  ///< `fourfold` itself, an absolute path
   std::filesystem::path scripts;  ///< the folder of train.sbatch, absolute
   std::string functions = {};     ///< of slurm/elsewhere.bash, which stand in the script itself
   std::filesystem::path script;   ///< where this one will lie, absolute: a chain submits it again

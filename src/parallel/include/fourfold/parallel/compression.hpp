@@ -20,7 +20,7 @@ enum class Compression : std::uint8_t {
   low_rank,  ///< PowerSGD (Vogels et al. 2019)
 };
 constexpr auto names_of(Compression /*any*/) {
-  using enum Compression;
+  using enum Compression;  // a rank follows that of low_rank
   return std::to_array<Named<Compression>>(
       {{none, "none"}, {bf16, "bf16"}, {int8, "int8"}, {low_rank, "lowrank:"}});
 }

@@ -162,7 +162,7 @@ struct DataConfig {
 /// Where the optimizer's state (f32 masters and moments) lies.
 enum class StateTier : std::uint8_t { none, cpu, nvme };
 constexpr auto names_of(StateTier /*any*/) {
-  using enum StateTier;
+  using enum StateTier;  // a path follows that of nvme
   return std::to_array<Named<StateTier>>({{none, "none"}, {cpu, "cpu"}, {nvme, "nvme:"}});
 }
 

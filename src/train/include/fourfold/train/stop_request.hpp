@@ -17,7 +17,7 @@ namespace fourfold::train {
 
 /// Why a run should save and stop before its last step, the most urgent one last. A signal that
 /// comes when the job's time is nearly over is the scheduler's word for that: `deadline`. Another
-/// SIGTERM is a job that is cancelled, preempted or put back into the queue. Behind `superseded`
+/// SIGTERM is a job that is cancelled, preempted or put back into the queue. After `superseded`
 /// nothing may be saved or written: another start has taken the run over.
 enum class StopReason : std::uint8_t { none, stop_file, deadline, signal, termination, superseded };
 std::string_view name(StopReason reason) noexcept;
