@@ -23,10 +23,9 @@ void describe_prepare(CLI::App& verb, PrepareRequest& request) {
       ->required()
       ->check(fourfold::program::place_to_write())
       ->type_name("PREFIX");
-  fourfold::program::add_named_option(
-      verb, "--format", request.format,
-      "How INPUTs are read: 'auto' (as their content tells: JSON lines, or plain text), 'text' or "
-      "'jsonl'")
+  fourfold::program::add_named_option(verb, "--format", request.format,
+                                      "How INPUTs are read: 'auto' (as their content tells: JSON "
+                                      "lines, or plain text), 'text' or 'jsonl'")
       ->default_str(std::string(name(request.format)));
   verb.add_flag("--append-eot", request.append_end_of_text,
                 "Put the end-of-text token after every document");

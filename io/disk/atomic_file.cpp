@@ -24,12 +24,10 @@ void require_replaceable(const std::filesystem::path& path) {
   struct stat found {};
   // Through a link too, such as /dev/stdout. A folder is an error of rename().
   if (::stat(path.c_str(), &found) == 0 && !S_ISREG(found.st_mode) && !S_ISDIR(found.st_mode)) {
-    throw UserError(
-        ExitCode::cannot_write,
-        format_message(
-            "{}: cannot be written (it is a device, a pipe or a socket, and a file would "
-            "take its place); name a file",
-            path.string()));
+    throw UserError(ExitCode::cannot_write,
+                    format_message("{}: cannot be written (it is a device, a pipe or a socket, and "
+                                   "a file would take its place); name a file",
+                                   path.string()));
   }
 }
 

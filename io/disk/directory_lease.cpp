@@ -137,11 +137,10 @@ struct DirectoryLease::Impl {
   /// Watches one that is there. @return whether it was left behind
   bool is_left_after(const Lease& found) {
     if (found.is_foreign) {
-      throw UserError(
-          ExitCode::config,
-          format_message("{}: is no lease that fourfold wrote (a run has its own there); "
-                         "rename it, or choose another directory",
-                         path.string()));
+      throw UserError(ExitCode::config,
+                      format_message("{}: is no lease that fourfold wrote (a run has its own "
+                                     "there); rename it, or choose another directory",
+                                     path.string()));
     }
     if (const EntryKind kind = kind_of(path);
         kind == EntryKind::directory || kind == EntryKind::other) {
@@ -161,8 +160,7 @@ struct DirectoryLease::Impl {
       return true;
     }
     log::info(format_message(
-        "{}: {} has the lease of this directory; watching for {} s whether it is "
-        "alive",
+        "{}: {} has the lease of this directory; watching for {} s whether it is alive",
         path.string(), found.holder.str(), std::chrono::duration<double>(options.silence).count()));
     const auto end = Clock::now() + options.silence;
     while (Clock::now() < end) {
@@ -182,11 +180,10 @@ struct DirectoryLease::Impl {
       }
     }
     if (!found.unreadable.empty()) {
-      throw UserError(
-          ExitCode::config,
-          format_message("{}: {}, so that it does not show whether another job is running "
-                         "here; if none is, remove it",
-                         path.string(), found.unreadable));
+      throw UserError(ExitCode::config,
+                      format_message("{}: {}, so that it does not show whether another job is "
+                                     "running here; if none is, remove it",
+                                     path.string(), found.unreadable));
     }
     log::warning(format_message("{}: the lease of {} is silent and is taken over",
                                 path.parent_path().string(), found.holder.str()));
@@ -380,34 +377,32 @@ void DirectoryLease::check() const {
                                    directory));
   }
   if (impl_->is_elsewhere) {
-    throw UserError(
-        ExitCode::cannot_write,
-        format_message("{}: was removed, moved or replaced while this process wrote there, which "
-                       "writes nothing more; put it back as it was, then start again (without it "
-                       "the run would begin anew)",
-                       directory));
+    throw UserError(ExitCode::cannot_write,
+                    format_message("{}: was removed, moved or replaced while this process wrote "
+                                   "there, which writes nothing more; put it back as it was, then "
+                                   "start again (without it the run would begin anew)",
+                                   directory));
   }
   const auto& taken_by = impl_->taken_by;
   if (taken_by && taken_by->replaces(impl_->lease.holder)) {
     throw UserError(
         ExitCode::no_progress,
-        format_message("{}: {} is a later start of this run and goes on with it; this one "
-                       "writes nothing more",
-                       directory, taken_by->str()));
+        format_message(
+            "{}: {} is a later start of this run and goes on with it; this one writes nothing more",
+            directory, taken_by->str()));
   }
   // Who takes over takes the work folder away, also one that has come and gone meanwhile.
   const bool was_taken = taken_by || !impl_->work || !impl_->work->is_there();
-  throw UserError(
-      was_taken ? ExitCode::no_progress : ExitCode::cannot_write,
-      format_message(
-          "{}: the lease of this directory is lost{}: this process stood still for longer "
-          "than {} s; {}",
-          directory,
-          taken_by    ? " to " + taken_by->str()
-          : was_taken ? " to another start, which has ended"
-                      : "",
-          std::chrono::duration<double>(impl_->options.silence).count(),
-          was_taken ? "it writes nothing more" : "start again when nobody else saves there"));
+  throw UserError(was_taken ? ExitCode::no_progress : ExitCode::cannot_write,
+                  format_message("{}: the lease of this directory is lost{}: this process stood "
+                                 "still for longer than {} s; {}",
+                                 directory,
+                                 taken_by    ? " to " + taken_by->str()
+                                 : was_taken ? " to another start, which has ended"
+                                             : "",
+                                 std::chrono::duration<double>(impl_->options.silence).count(),
+                                 was_taken ? "it writes nothing more"
+                                           : "start again when nobody else saves there"));
 }
 
 const std::optional<LeaseHolder>& DirectoryLease::left_after_by() const noexcept {

@@ -92,11 +92,10 @@ NewFolder::NewFolder(std::filesystem::path final_path, std::uint64_t bytes)
   make_directories(above);
   const auto free = free_bytes(above);
   if (free && *free < bytes) {
-    throw UserError(
-        ExitCode::cannot_write,
-        format_message("{}: does not fit ({} needed, {} free there); free some space or "
-                       "choose a folder on another file system",
-                       final_path_.string(), bytes_text(bytes), bytes_text(*free)));
+    throw UserError(ExitCode::cannot_write,
+                    format_message("{}: does not fit ({} needed, {} free there); free some space "
+                                   "or choose a folder on another file system",
+                                   final_path_.string(), bytes_text(bytes), bytes_text(*free)));
   }
   sweep_temporaries_of(final_path_);
   temporary_ = std::make_unique<Temporary>(temporary_sibling(final_path_));

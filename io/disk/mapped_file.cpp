@@ -19,8 +19,7 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
   const RegularFile file = open_regular_file(path, O_RDONLY, Links::follow);
   if (file.error_number != 0) {
     throw UserError(ExitCode::config,
-                    format_message("{}: cannot be opened ({}); check the name and its "
-                                   "permissions",
+                    format_message("{}: cannot be opened ({}); check the name and its permissions",
                                    path.string(), std::strerror(file.error_number)));
   }
   if (!file.descriptor) {
@@ -37,8 +36,8 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
     throw UserError(
         ExitCode::config,
         format_message(
-            "{}: cannot be mapped into memory ({} bytes: {}); raise the limit of address "
-            "space (ulimit -v) or of mappings (vm.max_map_count), or name fewer files",
+            "{}: cannot be mapped into memory ({} bytes: {}); raise the limit of address space "
+            "(ulimit -v) or of mappings (vm.max_map_count), or name fewer files",
             path.string(), size_bytes_, std::strerror(errno)));
   }
   data_ = static_cast<std::byte*>(mapping);

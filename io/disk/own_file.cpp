@@ -86,11 +86,10 @@ void refuse_foreign_file(const std::filesystem::path& path, const OwnFile& own, 
                                    "choose another name, or move it away",
                                    path.string(), own.maker));
   }
-  throw UserError(
-      ExitCode::config,
-      format_message("{}: is there already, and not made by `{}` (which replaces only its "
-                     "own files); choose another name, or move it away",
-                     path.string(), own.maker));
+  throw UserError(ExitCode::config,
+                  format_message("{}: is there already, and not made by `{}` (which replaces only "
+                                 "its own files); choose another name, or move it away",
+                                 path.string(), own.maker));
 }
 
 void refuse_one_place_twice(std::span<const NamedOutput> outputs) {
@@ -127,9 +126,9 @@ void refuse_input_as_output(const std::filesystem::path& output,
     if (std::filesystem::equivalent(output, input, missing)) {
       throw UserError(
           ExitCode::config,
-          format_message("{}: would be replaced, and is an input ({}); choose another name "
-                         "for the output",
-                         output.string(), input.string()));
+          format_message(
+              "{}: would be replaced, and is an input ({}); choose another name for the output",
+              output.string(), input.string()));
     }
   }
 }

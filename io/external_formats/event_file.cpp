@@ -31,11 +31,10 @@ namespace {
 
 [[noreturn]] void cannot_write_events(const std::filesystem::path& path, std::string_view call,
                                       int error_number) {
-  throw UserError(
-      ExitCode::cannot_write,
-      format_message("{}: TensorBoard events cannot be written ({}); check that the folder "
-                     "is yours to write and has room",
-                     path.string(), write_failure(path, call, error_number)));
+  throw UserError(ExitCode::cannot_write,
+                  format_message("{}: TensorBoard events cannot be written ({}); check that the "
+                                 "folder is yours to write and has room",
+                                 path.string(), write_failure(path, call, error_number)));
 }
 
 /// Protocol buffers on the wire: a field is its number and wire type, then the value.

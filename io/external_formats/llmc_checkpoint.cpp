@@ -83,11 +83,10 @@ LlmcCheckpoint::LlmcCheckpoint(const std::filesystem::path& path) {
   const std::uint64_t size = opened->size_bytes();
   if (size < sizeof header || opened->read_at(0, std::as_writable_bytes(std::span(header))) ||
       header[0] != magic) {
-    throw UserError(
-        ExitCode::config,
-        format_message("{}: is no model of llm.c (it does not begin with {}); name a file "
-                       "that llm.c or its train_gpt2.py has written",
-                       path.string(), magic));
+    throw UserError(ExitCode::config,
+                    format_message("{}: is no model of llm.c (it does not begin with {}); name a "
+                                   "file that llm.c or its train_gpt2.py has written",
+                                   path.string(), magic));
   }
   if (header[1] != version_f32 && header[1] != version_bf16) {
     throw UserError(ExitCode::config,
@@ -115,9 +114,8 @@ LlmcCheckpoint::LlmcCheckpoint(const std::filesystem::path& path) {
     throw UserError(
         ExitCode::data_corrupt,
         format_message(
-            "{}: has {} bytes, and a model of {} layers, {} heads, {} features, {} "
-            "positions and {} of {} rows of the vocabulary {}; the file is damaged, fetch "
-            "or make it again",
+            "{}: has {} bytes, and a model of {} layers, {} heads, {} features, {} positions and "
+            "{} of {} rows of the vocabulary {}; the file is damaged, fetch or make it again",
             path.string(), size, sizes_.layers, sizes_.heads, sizes_.hidden, sizes_.context,
             sizes_.vocab, sizes_.padded_vocab,
             arrays.empty() ? "cannot be" : format_message("takes {}", end)));

@@ -171,10 +171,9 @@ SafetensorsFolder::SafetensorsFolder(const std::filesystem::path& folder) {
   } else {
     throw UserError(
         ExitCode::config,
-        format_message(
-            "{}: holds neither {} nor {} (weights of other formats are not read); save the "
-            "model with transformers' save_pretrained and name that folder",
-            folder.string(), single_name, safetensors_index_name));
+        format_message("{}: holds neither {} nor {} (weights of other formats are not read); save "
+                       "the model with transformers' save_pretrained and name that folder",
+                       folder.string(), single_name, safetensors_index_name));
   }
   std::ranges::sort(arrays_, {}, &StoredArray::name);
 }

@@ -22,11 +22,10 @@ template <class Map>
 const typename Map::mapped_type& entry(const Map& map, std::string_view name) {
   const auto found = map.find(name);
   if (found == map.end()) {
-    throw UserError(
-        ExitCode::data_corrupt,
-        format_message("the checkpoint has no scalar \"{}\" (another program or an older "
-                       "version wrote it); start from another checkpoint",
-                       name));
+    throw UserError(ExitCode::data_corrupt,
+                    format_message("the checkpoint has no scalar \"{}\" (another program or an "
+                                   "older version wrote it); start from another checkpoint",
+                                   name));
   }
   return found->second;
 }

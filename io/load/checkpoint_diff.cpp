@@ -195,12 +195,11 @@ void compare_elements(CheckpointSource& a, CheckpointSource& b, const DiffOption
     on_read(2 * count * element_bytes);
   }
   if (difference.different == 0) {
-    throw UserError(
-        ExitCode::data_corrupt,
-        format_message("tensor {} has the same elements in both, but other digests (one "
-                       "of {} and {} is damaged); verify both",
-                       tensor.id.str(), a.checkpoint().path().string(),
-                       b.checkpoint().path().string()));
+    throw UserError(ExitCode::data_corrupt,
+                    format_message("tensor {} has the same elements in both, but other digests "
+                                   "(one of {} and {} is damaged); verify both",
+                                   tensor.id.str(), a.checkpoint().path().string(),
+                                   b.checkpoint().path().string()));
   }
   difference.rms = std::sqrt(difference.rms / static_cast<double>(difference.elements));
 }

@@ -41,12 +41,11 @@ void warn_of_lost_latest(const std::filesystem::path& directory, std::int64_t af
   // A start that begins anew has not looked for what is there.
   if (latest && *latest > after &&
       kind_of(directory / step_folder_name(*latest)) == EntryKind::missing) {
-    log::warning(
-        format_message("{}: step {} was the last one that was saved there, and it is not "
-                       "there any more: {}",
-                       (directory / latest_name).string(), *latest,
-                       after < 0 ? std::string("this run begins anew")
-                                 : format_message("step {} is used instead", after)));
+    log::warning(format_message(
+        "{}: step {} was the last one that was saved there, and it is not there any more: {}",
+        (directory / latest_name).string(), *latest,
+        after < 0 ? std::string("this run begins anew")
+                  : format_message("step {} is used instead", after)));
   }
 }
 
@@ -77,11 +76,10 @@ void require_no_lost_steps(const std::filesystem::path& directory, std::int64_t 
       if (entry.step && *entry.step > after) {
         throw UserError(
             ExitCode::data_corrupt,
-            format_message(
-                "{}: has the name of a step and {}; without it this run would begin {}, so "
-                "bring the step back, or move the entry away",
-                entry.path.string(), entry.why,
-                after < 0 ? "anew" : format_message("again at step {}", after)));
+            format_message("{}: has the name of a step and {}; without it this run would begin {}, "
+                           "so bring the step back, or move the entry away",
+                           entry.path.string(), entry.why,
+                           after < 0 ? "anew" : format_message("again at step {}", after)));
       }
     }
     warn_of_lost_latest(directory, after);
@@ -143,11 +141,11 @@ Checkpoint open_checkpoint(const std::filesystem::path& step_directory,
   missing = comm::broadcast_text(communicator, missing, 0);
   if (!missing.empty()) {
     const bool is_named_so = step_of_folder(step_directory.filename().string()).has_value();
-    throw UserError(ExitCode::config,
-                    format_message("{}: is no checkpoint ({}){}", step_directory.string(), missing,
-                                   is_named_so ? ""
-                                               : "; name a step, a folder of steps, or a run's "
-                                                 "folder or run file"));
+    throw UserError(
+        ExitCode::config,
+        format_message(
+            "{}: is no checkpoint ({}){}", step_directory.string(), missing,
+            is_named_so ? "" : "; name a step, a folder of steps, or a run's folder or run file"));
   }
   if (found.defect) {
     throw UserError(ExitCode::data_corrupt,
@@ -162,11 +160,10 @@ Checkpoint find_checkpoint(const std::filesystem::path& folder, comm::Communicat
     return *newest;
   }
   if (newest_step(folder, communicator) >= 0) {
-    throw UserError(
-        ExitCode::data_corrupt,
-        format_message("{}: none of the steps there holds together (each is named above "
-                       "with the reason); restore one from a copy",
-                       folder.string()));
+    throw UserError(ExitCode::data_corrupt,
+                    format_message("{}: none of the steps there holds together (each is named "
+                                   "above with the reason); restore one from a copy",
+                                   folder.string()));
   }
   return open_checkpoint(folder, communicator);
 }

@@ -138,8 +138,8 @@ Defect file_damage(const CheckpointContents& contents, std::size_t file,
   }
   if (crc_of_parts(std::move(regions)) != expected.crc32c) {
     return fmt::format(
-        "{} is damaged in its HDF5 metadata (the CRC-32C of the file differs, those "
-        "of its tensors hold)",
+        "{} is damaged in its HDF5 metadata (the CRC-32C of the file differs, those of its tensors "
+        "hold)",
         expected.name);
   }
   return std::nullopt;
@@ -175,11 +175,10 @@ LoadReport load(const Checkpoint& checkpoint, std::span<const WantedBox> wanted,
   const std::vector<std::string> different =
       gather_lines(differences(checkpoint, wanted), communicator);
   if (!different.empty()) {
-    throw UserError(
-        ExitCode::config,
-        format_message("{}: the checkpoint is of another model; change [model] or choose another "
-                       "checkpoint:\n  {}",
-                       checkpoint.path().string(), fmt::join(different, "\n  ")));
+    throw UserError(ExitCode::config,
+                    format_message("{}: the checkpoint is of another model; change [model] or "
+                                   "choose another checkpoint:\n  {}",
+                                   checkpoint.path().string(), fmt::join(different, "\n  ")));
   }
   std::vector<std::string> damage;
   ExtentReader reader(checkpoint.contents(), done_with);

@@ -45,10 +45,10 @@ void refuse_folder_of_checkpoints(const fs::path& directory, const fs::path& che
   if (lies_in(directory, checkpoints)) {
     throw UserError(
         ExitCode::config,
-        format_message("checkpoint.node_local_dir = \"{}\" lies in checkpoint.dir ({}), where "
-                       "the lasting checkpoints are; name a folder on a disk of each "
-                       "node, or in /dev/shm",
-                       directory.string(), checkpoints.string()));
+        format_message(
+            "checkpoint.node_local_dir = \"{}\" lies in checkpoint.dir ({}), where the lasting "
+            "checkpoints are; name a folder on a disk of each node, or in /dev/shm",
+            directory.string(), checkpoints.string()));
   }
 }
 
@@ -116,11 +116,10 @@ LocalTier::LocalTier(LocalTierOptions options, const CheckpointStore& store,
   impl_->word = comm::broadcast_text(world, word, 0);
   const std::int64_t is_there = kind_of(impl_->home()) == EntryKind::directory ? 1 : 0;
   if (comm::all_reduce_scalar(world, is_there, comm::ReduceOp::max) == 0 && !impl_->word.empty()) {
-    log::warning(
-        format_message("{}: no node has node-local steps of the start before this one there: it "
-                       "made none yet, the "
-                       "nodes have lost them, or checkpoint.node_local_dir was another",
-                       impl_->home().string()));
+    log::warning(format_message(
+        "{}: no node has node-local steps of the start before this one there: it made none yet, "
+        "the nodes have lost them, or checkpoint.node_local_dir was another",
+        impl_->home().string()));
   }
   if (impl_->is_first) {
     tell_of_other_local_steps(impl_->options.directory, impl_->word);
@@ -244,11 +243,10 @@ SealedStep LocalTier::Impl::shared_seal(const CheckpointShardWriter& share,
   }
   write_together(world, [&] {
     if (const Defect defect = parse_manifest(sealed.manifest_text, sealed.manifest)) {
-      throw SystemError(
-          ExitCode::node_fault,
-          format_message("the manifest of step {} arrived damaged ({}): the memory of "
-                         "this rank or the network is faulty",
-                         share.job().step, *defect));
+      throw SystemError(ExitCode::node_fault,
+                        format_message("the manifest of step {} arrived damaged ({}): the memory "
+                                       "of this rank or the network is faulty",
+                                       share.job().step, *defect));
     }
   });
   return sealed;

@@ -62,12 +62,13 @@ void require_own_file_alone(const std::filesystem::path& directory, const std::s
   if (sees_others || !sees_own) {
     throw UserError(
         ExitCode::config,
-        format_message("checkpoint.node_local_dir = \"{}\" is {} name a folder on a disk of "
-                       "each node, or in /dev/shm",
-                       directory.string(),
-                       sees_own ? "the same folder on several nodes (each needs its own)"
-                                : "another folder for some ranks of a node (one has to "
-                                  "see what another writes)"));
+        format_message(
+            "checkpoint.node_local_dir = \"{}\" is {} name a folder on a disk of each node, or in "
+            "/dev/shm",
+            directory.string(),
+            sees_own
+                ? "the same folder on several nodes (each needs its own)"
+                : "another folder for some ranks of a node (one has to see what another writes)"));
   }
 }
 
@@ -119,11 +120,9 @@ std::optional<MadeFolders> require_own_folders(const std::filesystem::path& dire
     comm::throw_if_any_failed(world, first_of_mine);
   } else if (!failed.empty()) {
     log::warning(
-        format_message("checkpoint.node_local_dir = \"{}\" cannot be used on {} of {} nodes: "
-                       "what they may hold of "
-                       "node-local steps is not looked at, and as long as this is so no "
-                       "node-local step is saved; mend or "
-                       "replace them\n  {}",
+        format_message("checkpoint.node_local_dir = \"{}\" cannot be used on {} of {} nodes: what "
+                       "they may hold of node-local steps is not looked at, and as long as this is "
+                       "so no node-local step is saved; mend or replace them\n  {}",
                        directory.string(), failed.size(), nodes.nodes(), MadeLines{what}));
   }
   return made;

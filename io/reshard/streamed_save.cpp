@@ -109,11 +109,10 @@ bool is_there(const std::filesystem::path& folder, const StreamedSave& request, 
     }
     const Inspection existing = inspect(folder);
     if (existing.defect || !is_same(*existing.contents, request, job)) {
-      throw UserError(
-          ExitCode::cannot_write,
-          format_message("{}: exists already, with another state or cut otherwise, and steps "
-                         "are never overwritten; choose another folder",
-                         folder.string()));
+      throw UserError(ExitCode::cannot_write,
+                      format_message("{}: exists already, with another state or cut otherwise, and "
+                                     "steps are never overwritten; choose another folder",
+                                     folder.string()));
     }
     complete_step(folder.parent_path(), request.step, request.identity, existing.manifest_text,
                   ask);

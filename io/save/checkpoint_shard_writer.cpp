@@ -43,11 +43,10 @@ HeldData match_pieces(const SaveRequest& request, int rank) {
                        [&](const Piece* candidate) { return candidate->box == held.box; });
       if (piece == candidates.end() || (*piece)->data.dtype() != layout.dtype ||
           (*piece)->data.elements() != held.box.elements()) {
-        throw UserError(
-            ExitCode::internal,
-            format_message("checkpoint: no piece of the right size and dtype was passed "
-                           "for box {} of tensor {}",
-                           held.box.str(), layout.id.str()));
+        throw UserError(ExitCode::internal,
+                        format_message("checkpoint: no piece of the right size and dtype was "
+                                       "passed for box {} of tensor {}",
+                                       held.box.str(), layout.id.str()));
       }
       data.back()[box] = static_cast<const std::byte*>((*piece)->data.data());
     }

@@ -49,10 +49,9 @@ void require_one_directory(const std::filesystem::path& directory,
         throw UserError(
             ExitCode::config,
             format_message(
-                "{}: what rank 0 writes there is not seen on this rank's node (a disk of "
-                "each node, or a file system that is not mounted there); set "
-                "checkpoint.dir, or log.dir which it follows, to a folder that all nodes "
-                "share",
+                "{}: what rank 0 writes there is not seen on this rank's node (a disk of each "
+                "node, or a file system that is not mounted there); set checkpoint.dir, or log.dir "
+                "which it follows, to a folder that all nodes share",
                 directory.string()));
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
@@ -104,10 +103,9 @@ void CheckpointStore::confirm_lease() {
     if (!steps_at_first_.contains(step)) {
       throw UserError(
           ExitCode::stopped_saved,
-          format_message(
-              "{}: step {} has appeared while this start was being set up (an earlier one "
-              "that stood still has saved it); start again: it goes on from there",
-              directory_.string(), step));
+          format_message("{}: step {} has appeared while this start was being set up (an earlier "
+                         "one that stood still has saved it); start again: it goes on from there",
+                         directory_.string(), step));
     }
   }
 }
@@ -136,16 +134,15 @@ std::optional<Checkpoint> CheckpointStore::restore(
       return checkpoint;
     }
     log::warning(format_message(
-        "{}: the checkpoint of step {} is damaged, falling back to an older "
-        "one:\n  {}",
+        "{}: the checkpoint of step {} is damaged, falling back to an older one:\n  {}",
         checkpoint->path().string(), checkpoint->step(), fmt::join(report.damage, "\n  ")));
     before = checkpoint->step();
     damaged_steps_.insert(before);
   }
   throw UserError(
       ExitCode::data_corrupt,
-      format_message("{}: no checkpoint there is intact (each is named above with the "
-                     "reason); restore one from a copy, or start anew in another folder",
+      format_message("{}: no checkpoint there is intact (each is named above with the reason); "
+                     "restore one from a copy, or start anew in another folder",
                      directory_.string()));
 }
 

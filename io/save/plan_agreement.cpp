@@ -130,10 +130,9 @@ void agree_on_plan(const SaveRequest& request, const PlanOptions& options,
   const std::size_t first = first_difference(facts, communicator);
   throw SystemError(
       ExitCode::internal,
-      format_message(
-          "ranks disagree on what the checkpoint of step {} holds; nothing was saved. The "
-          "first difference:{}",
-          request.step, MadeLines{opinions(fact(facts, first), communicator)}));
+      format_message("ranks disagree on what the checkpoint of step {} holds; nothing was saved. "
+                     "The first difference:{}",
+                     request.step, MadeLines{opinions(fact(facts, first), communicator)}));
 }
 
 }  // namespace fourfold::io

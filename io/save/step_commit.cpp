@@ -39,9 +39,9 @@ std::optional<std::string> manifest_saved_already(const std::filesystem::path& d
   if (existing.defect || existing.contents->manifest.identity != manifest.identity) {
     throw UserError(
         ExitCode::cannot_write,
-        format_message("{}: exists already with other contents (another run saved here, "
-                       "or this one went on from an older step), and steps are never "
-                       "overwritten; move the folder away or choose another directory",
+        format_message("{}: exists already with other contents (another run saved here, or this "
+                       "one went on from an older step), and steps are never overwritten; move the "
+                       "folder away or choose another directory",
                        folder.string()));
   }
   return std::move(existing.manifest_text);
@@ -126,8 +126,7 @@ bool make_way(const CheckpointStore& store, std::int64_t step, comm::Communicato
       const std::filesystem::path aside =
           set_aside(store.directory(), step, looked_at, [&] { store.check_lease(); });
       log::warning(
-          format_message("{}: is damaged ({}) and was set aside as {} to save step {} "
-                         "anew",
+          format_message("{}: is damaged ({}) and was set aside as {} to save step {} anew",
                          folder.string(), damage.front(), aside.filename().string(), step));
     }
   });
@@ -142,9 +141,9 @@ void publish_step(TemporaryStep& folder, const std::filesystem::path& directory,
   if (!identity.empty() && manifest.identity != identity) {
     throw UserError(
         ExitCode::data_corrupt,
-        format_message("{}: what was written is not the state that it was to be (identity "
-                       "{} instead of {}: memory or a disk is faulty); nothing was saved, "
-                       "verify the original and try again on another node",
+        format_message("{}: what was written is not the state that it was to be (identity {} "
+                       "instead of {}: memory or a disk is faulty); nothing was saved, verify the "
+                       "original and try again on another node",
                        directory.string(), manifest.identity, identity));
   }
   if (auto text = manifest_saved_already(directory, manifest)) {

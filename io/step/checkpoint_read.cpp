@@ -44,11 +44,10 @@ std::string repair_advice(const std::filesystem::path& folder) {
   const bool has_payloads = names && std::ranges::any_of(*names, [](const std::string& name) {
                               return payload_number(name).has_value();
                             });
-  return has_payloads ? fmt::format(
-                            "; if the rest is whole, `fourfold ckpt repair-index {}` makes "
-                            "it again",
-                            folder.string())
-                      : "";
+  return has_payloads
+             ? fmt::format("; if the rest is whole, `fourfold ckpt repair-index {}` makes it again",
+                           folder.string())
+             : "";
 }
 
 /// What this user may not read may be whole: it is neither damaged nor to be worked around.
@@ -223,11 +222,10 @@ Inspection broadcast_inspection(Inspection found, int root, comm::Communicator& 
     }
     found = parse_contents(path, std::move(manifest), std::move(index));
     if (found.defect) {
-      throw SystemError(
-          ExitCode::node_fault,
-          format_message("{}: rank {} could read the checkpoint and this rank cannot ({}): its "
-                         "memory is full or faulty, or the network is",
-                         path, root, *found.defect));
+      throw SystemError(ExitCode::node_fault,
+                        format_message("{}: rank {} could read the checkpoint and this rank cannot "
+                                       "({}): its memory is full or faulty, or the network is",
+                                       path, root, *found.defect));
     }
   });
   return found;

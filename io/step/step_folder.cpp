@@ -37,11 +37,10 @@ std::filesystem::path temporary_path(const std::filesystem::path& directory, std
 void check_room(const std::filesystem::path& directory, std::int64_t step, const Room& needed) {
   const auto lack = lack_of_room(needed, room_of(directory));
   if (lack) {
-    throw UserError(
-        ExitCode::cannot_write,
-        format_message("{}: the checkpoint of step {} does not fit ({}); free some space or "
-                       "choose a folder on another file system",
-                       directory.string(), step, *lack));
+    throw UserError(ExitCode::cannot_write,
+                    format_message("{}: the checkpoint of step {} does not fit ({}); free some "
+                                   "space or choose a folder on another file system",
+                                   directory.string(), step, *lack));
   }
 }
 
@@ -100,11 +99,9 @@ TemporaryStep::~TemporaryStep() {
     return;
   }
   if (const Defect defect = remove_tree(path_)) {
-    log::local(
-        log::Level::warning,
-        format_message("an unfinished checkpoint could not be removed ({}); the next job that "
-                       "saves here removes it",
-                       *defect));
+    log::local(log::Level::warning, format_message("an unfinished checkpoint could not be removed "
+                                                   "({}); the next job that saves here removes it",
+                                                   *defect));
   }
 }
 
@@ -202,8 +199,8 @@ std::filesystem::path set_aside(const std::filesystem::path& directory, std::int
     rename_path(on_its_way, folder);
     throw UserError(
         ExitCode::cannot_write,
-        format_message("{}: another job has saved this step meanwhile (this process stood "
-                       "still so long that it was taken for dead); nothing was changed",
+        format_message("{}: another job has saved this step meanwhile (this process stood still so "
+                       "long that it was taken for dead); nothing was changed",
                        folder.string()));
   }
   if (on_its_way != aside) {

@@ -52,11 +52,10 @@ void refuse_broken_link(const fs::path& directory) {
   std::error_code failure;
   const auto leads_to = link_target(directory);
   if (leads_to && fs::status(directory, failure).type() == fs::file_type::not_found) {
-    throw UserError(
-        ExitCode::config,
-        format_message("{}: is a link to {}, which cannot be reached (its file system may "
-                       "not be mounted); mount it, or correct or remove the link",
-                       directory.string(), *leads_to));
+    throw UserError(ExitCode::config,
+                    format_message("{}: is a link to {}, which cannot be reached (its file system "
+                                   "may not be mounted); mount it, or correct or remove the link",
+                                   directory.string(), *leads_to));
   }
 }
 
@@ -85,11 +84,10 @@ std::vector<std::string> names_or_none(const fs::path& directory) {
   if (type == fs::file_type::not_found || type == fs::file_type::regular) {
     return {};
   }
-  throw UserError(
-      ExitCode::config,
-      format_message("{}: cannot be read, so nobody can tell which checkpoints it holds; "
-                     "check its permissions and the file system",
-                     directory.string()));
+  throw UserError(ExitCode::config,
+                  format_message("{}: cannot be read, so nobody can tell which checkpoints it "
+                                 "holds; check its permissions and the file system",
+                                 directory.string()));
 }
 
 std::vector<std::int64_t> list_steps(const fs::path& directory,

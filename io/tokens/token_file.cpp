@@ -58,16 +58,17 @@ void refuse_missing(const std::string& named, const std::string& bin) {
     return;
   }
   if (std::filesystem::is_directory(named, ignored)) {
-    throw UserError(ExitCode::config,
-                    format_message("{}: is a folder, not a token file; name a file in it, or a "
-                                   "pattern like {}/*.bin",
-                                   named, named));
+    throw UserError(
+        ExitCode::config,
+        format_message(
+            "{}: is a folder, not a token file; name a file in it, or a pattern like {}/*.bin",
+            named, named));
   }
   if (is_file(named + "_train.bin")) {
     throw UserError(
         ExitCode::config,
-        format_message("{}: there is no such token file, but a {}_train.bin (`fourfold "
-                       "data prepare --validation-fraction` makes two of one); name that",
+        format_message("{}: there is no such token file, but a {}_train.bin (`fourfold data "
+                       "prepare --validation-fraction` makes two of one); name that",
                        named, named));
   }
 }
@@ -119,20 +120,18 @@ void refuse_other_kind(const MappedFile& file) {
   index.replace_extension(".idx");
   std::error_code failure;
   if (std::filesystem::exists(std::filesystem::symlink_status(index, failure))) {
-    throw UserError(
-        ExitCode::config,
-        format_message("{}: the .idx beside it is no regular file, or a link that leads "
-                       "nowhere; put its own there",
-                       path));
+    throw UserError(ExitCode::config,
+                    format_message("{}: the .idx beside it is no regular file, or a link that "
+                                   "leads nowhere; put its own there",
+                                   path));
   }
   if (bytes.size() >= 4 && !has_llmc_header(file)) {
     throw UserError(
         ExitCode::config,
-        format_message(
-            "{}: no .idx lies beside it, and it has no header of llm.c (bare tokens, as "
-            "nanoGPT writes them, do not say how many bytes one has); copy its .idx to it, "
-            "or prepare the text again with `fourfold data prepare`",
-            path));
+        format_message("{}: no .idx lies beside it, and it has no header of llm.c (bare tokens, as "
+                       "nanoGPT writes them, do not say how many bytes one has); copy its .idx to "
+                       "it, or prepare the text again with `fourfold data prepare`",
+                       path));
   }
 }
 
@@ -200,12 +199,10 @@ void TokenFile::open_megatron(const std::filesystem::path& index_path) {
   tokens_ = bytes / token_bytes;
   const std::int64_t indexed = pointer(sequences_ - 1) / token_bytes + length(sequences_ - 1);
   if (pointer(0) != 0 || indexed != tokens_) {
-    corrupt(
-        tokens_file_, bytes,
-        format_message(
-            "ends after {} tokens, but {} ends after {} (they belong to different files, or one is "
-            "truncated)",
-            tokens_, index_path.string(), indexed));
+    corrupt(tokens_file_, bytes,
+            format_message("ends after {} tokens, but {} ends after {} (they belong to different "
+                           "files, or one is truncated)",
+                           tokens_, index_path.string(), indexed));
   }
   if (boundary(0) != 0 || boundary(boundaries_ - 1) != sequences_) {
     corrupt(index_file_, megatron_header_bytes + sequences * 12,
@@ -220,11 +217,10 @@ void TokenFile::open_llmc() {
   const std::int32_t magic = bytes < 4 ? 0 : load<std::int32_t>(tokens_file_, 0);
   if (magic != llmc_magic_u16 && magic != llmc_magic_u32) {
     refuse_other_kind(tokens_file_);
-    corrupt(
-        tokens_file_, 0,
-        format_message("no .idx lies beside it, and its first number is {} instead of the llm.c "
-                       "magic {} or {}",
-                       magic, llmc_magic_u16, llmc_magic_u32));
+    corrupt(tokens_file_, 0,
+            format_message("no .idx lies beside it, and its first number is {} instead of the "
+                           "llm.c magic {} or {}",
+                           magic, llmc_magic_u16, llmc_magic_u32));
   }
   if (bytes < llmc_header_bytes) {
     corrupt(tokens_file_, bytes,

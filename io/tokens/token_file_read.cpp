@@ -100,10 +100,9 @@ void TokenFile::read(std::int64_t first, std::span<std::int32_t> out, std::int64
       if (std::cmp_less(token, 0) || std::cmp_greater_equal(token, vocab)) {
         throw UserError(
             ExitCode::data_corrupt,
-            format_message(
-                "{}: token {} (byte {}) is {}, outside the vocabulary [0, {}); the file was "
-                "made with another tokenizer, or the vocabulary is set too small",
-                path().string(), i, from - tokens_file_.bytes().data(), token, vocab));
+            format_message("{}: token {} (byte {}) is {}, outside the vocabulary [0, {}); the file "
+                           "was made with another tokenizer, or the vocabulary is set too small",
+                           path().string(), i, from - tokens_file_.bytes().data(), token, vocab));
       }
     }
   });

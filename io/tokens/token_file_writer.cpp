@@ -33,12 +33,10 @@ TokenFileWriter::TokenFileWriter(const std::filesystem::path& prefix, TokenType 
 
 void TokenFileWriter::add_document(std::span<const std::int32_t> tokens) {
   if (tokens.size() > std::numeric_limits<std::int32_t>::max()) {
-    throw UserError(
-        ExitCode::data_corrupt,
-        format_message(
-            "{}: a document of {} tokens is too long (the format counts to 2^31 - 1); split it "
-            "with a document separator",
-            tokens_file_.path().string(), tokens.size()));
+    throw UserError(ExitCode::data_corrupt,
+                    format_message("{}: a document of {} tokens is too long (the format counts to "
+                                   "2^31 - 1); split it with a document separator",
+                                   tokens_file_.path().string(), tokens.size()));
   }
   if (type_ == TokenType::u16) {
     narrow_.clear();
@@ -91,10 +89,10 @@ void TokenFileWriter::withdraw_older() const {
     std::error_code failure;
     const bool was_there = std::filesystem::remove(file, failure);
     if (failure) {
-      throw UserError(ExitCode::cannot_write,
-                      format_message("{}: the older file cannot be removed ({}); check its "
-                                     "permissions",
-                                     file.string(), failure.message()));
+      throw UserError(
+          ExitCode::cannot_write,
+          format_message("{}: the older file cannot be removed ({}); check its permissions",
+                         file.string(), failure.message()));
     }
     if (was_there) {
       const std::filesystem::path folder = file.parent_path();

@@ -50,11 +50,10 @@ void check_kokkos_threads() {
   int threads = 0;
   const auto [end, error] = std::from_chars(digits.begin(), digits.end(), threads);
   if (error != std::errc{} || end != digits.end() || threads < 1 || threads > most_threads) {
-    throw UserError(
-        ExitCode::config,
-        format_message("KOKKOS_NUM_THREADS is \"{}\" (no number of threads up to {}, and "
-                       "Kokkos starts with it); unset it",
-                       text, most_threads));
+    throw UserError(ExitCode::config,
+                    format_message("KOKKOS_NUM_THREADS is \"{}\" (no number of threads up to {}, "
+                                   "and Kokkos starts with it); unset it",
+                                   text, most_threads));
   }
 }
 
@@ -64,11 +63,10 @@ int threads_from_environment() {
     return 1;
   }
   if (!is_list_of_threads(text)) {
-    throw UserError(
-        ExitCode::config,
-        format_message("OMP_NUM_THREADS is \"{}\" (no number of threads, for which OpenMP "
-                       "takes every core); set it to one, or unset it",
-                       text));
+    throw UserError(ExitCode::config,
+                    format_message("OMP_NUM_THREADS is \"{}\" (no number of threads, for which "
+                                   "OpenMP takes every core); set it to one, or unset it",
+                                   text));
   }
   const int threads = omp_get_max_threads();
   if (threads > most_threads) {

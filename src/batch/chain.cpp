@@ -85,9 +85,9 @@ AttemptEnd ended_for_memory(const MemoryKill& kill, const std::string& limit, do
   return {
       .unix_s = unix_s,
       .code = ExitCode::config,
-      .reason = format_message("{} ({}); ask for more memory, or plan for less (`fourfold plan` "
-                               "says what a rank takes)",
-                               reason, limit.empty() ? "who set the limit is not known" : limit)};
+      .reason = format_message(
+          "{} ({}); ask for more memory, or plan for less (`fourfold plan` says what a rank takes)",
+          reason, limit.empty() ? "who set the limit is not known" : limit)};
 }
 
 /// Whether these are nodes, and not all that there are.
@@ -230,31 +230,27 @@ std::optional<UserError> refusal(std::span<const Attempt> attempts, const Attemp
   // A STOP file is for a person to remove, and then the run goes on; the start itself looks for it.
   if (last && !last->retry && last->code != ExitCode::finished &&
       last->code != ExitCode::stopped_saved) {
-    return UserError(
-        last->code,
-        format_message("job {} of this chain ended with code {} ({}); another start would "
-                       "not mend that: see to it, then submit anew",
-                       links.back()->start.id, last->code, last->reason));
+    return UserError(last->code,
+                     format_message("job {} of this chain ended with code {} ({}); another start "
+                                    "would not mend that: see to it, then submit anew",
+                                    links.back()->start.id, last->code, last->reason));
   }
   const auto is_first_launch = [](const Attempt* one) { return one->start.launch == 0; };
   const auto starts = std::ranges::count_if(links, is_first_launch);
   if (limits.most_starts > 0 && next.start.launch == 0 && starts >= limits.most_starts) {
     return UserError(
         ExitCode::no_progress,
-        format_message(
-            "this chain has started {} times (as often as FOURFOLD_MOST_STARTS allows); see "
-            "whether it gets on, then submit anew",
-            starts));
+        format_message("this chain has started {} times (as often as FOURFOLD_MOST_STARTS allows); "
+                       "see whether it gets on, then submit anew",
+                       starts));
   }
   const std::int64_t stuck = starts_without_progress(links, next.from_step);
   if (limits.most_without_progress > 0 && stuck >= limits.most_without_progress) {
-    return UserError(
-        ExitCode::no_progress,
-        format_message(
-            "the last {} starts of this chain got no further than {} (job {} ended: {}); "
-            "see to the reason, then submit anew",
-            stuck, step_text(next.from_step), links.back()->start.id,
-            last ? last->reason : std::string("without a word")));
+    return UserError(ExitCode::no_progress,
+                     format_message("the last {} starts of this chain got no further than {} (job "
+                                    "{} ended: {}); see to the reason, then submit anew",
+                                    stuck, step_text(next.from_step), links.back()->start.id,
+                                    last ? last->reason : std::string("without a word")));
   }
   return std::nullopt;
 }

@@ -229,11 +229,10 @@ std::optional<MemoryGrant> asked_for(std::span<const std::string> options, int c
       }
       const auto amount = amount_mib(*value);
       if (!amount) {
-        throw UserError(
-            ExitCode::usage,
-            format_message("--sbatch={} is no amount of memory (a whole number, with K, "
-                           "M, G or T after it); write it as --mem=64G",
-                           option));
+        throw UserError(ExitCode::usage,
+                        format_message("--sbatch={} is no amount of memory (a whole number, with "
+                                       "K, M, G or T after it); write it as --mem=64G",
+                                       option));
       }
       grant = *amount == 0 ? MemoryGrant{} : grant_of(*amount, of_cpu, option, cpus);
     }

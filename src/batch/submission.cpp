@@ -27,11 +27,10 @@ bool is_one_word(std::string_view option) {
 
 std::string line_of(std::string_view option) {
   if (!is_one_word(option)) {
-    throw UserError(
-        ExitCode::usage,
-        format_message("\"{}\" cannot stand in a line of #SBATCH (blanks, quotes, # and "
-                       "other than ASCII are not safe there); choose another value",
-                       option));
+    throw UserError(ExitCode::usage,
+                    format_message("\"{}\" cannot stand in a line of #SBATCH (blanks, quotes, # "
+                                   "and other than ASCII are not safe there); choose another value",
+                                   option));
   }
   return fmt::format("#SBATCH {}\n", option);
 }
@@ -132,10 +131,10 @@ std::string extra_options(const Submission& job) {
   std::string text;
   for (const std::string& option : job.more) {
     if (option.size() < 4 || !option.starts_with("--")) {
-      throw UserError(ExitCode::usage,
-                      format_message("--sbatch={} is no long option of sbatch; write it as "
-                                     "--sbatch=--qos=high",
-                                     option));
+      throw UserError(
+          ExitCode::usage,
+          format_message("--sbatch={} is no long option of sbatch; write it as --sbatch=--qos=high",
+                         option));
     }
     for (const Reserved& one : reserved_options) {
       if (is_option(option, one) && (job.chain > 0 || !one.of_chain)) {
@@ -204,11 +203,10 @@ NodeRange node_range_of(const std::string& text) {
     }();
   }
   if (error != std::errc{} || at != end || range.least < 1 || range.most < range.least) {
-    throw UserError(
-        ExitCode::usage,
-        format_message("--nodes={} is no number of nodes (a number, or the least and the "
-                       "most); write it as 4 or as 2-4",
-                       text));
+    throw UserError(ExitCode::usage,
+                    format_message("--nodes={} is no number of nodes (a number, or the least and "
+                                   "the most); write it as 4 or as 2-4",
+                                   text));
   }
   return range;
 }
@@ -244,10 +242,9 @@ std::filesystem::path log_of(const Submission& job, const std::string& number) {
 }
 
 std::string script_of(const Submission& job) {
-  std::string text = fmt::format(
-      "{}{}; sbatch takes it as it is. The folder of its log has to be "
-      "there.\n",
-      script_opening, script_mark);
+  std::string text =
+      fmt::format("{}{}; sbatch takes it as it is. The folder of its log has to be there.\n",
+                  script_opening, script_mark);
   text += resources(job);
   text += behaviour(job);
   text += extra_options(job);

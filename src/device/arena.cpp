@@ -77,13 +77,12 @@ Arena::Block& Arena::add_block(MemoryUse use, std::size_t bytes, MemoryKind kind
   if (bytes > owner.total_bytes || owned + bytes > owner.total_bytes) {
     throw SystemError(
         ExitCode::config,
-        format_message(
-            "{} need {:.1f} GiB more beside {:.1f} GiB (this {} has {:.1f} GiB, of which "
-            "{:.1f} GiB are free); {}",
-            name(use), gib(bytes), gib(owned), owner.name, gib(owner.total_bytes),
-            gib(owner.free_bytes),
-            has_own_memory && owner.name != "host" ? remedies().device_memory
-                                                   : remedies().host_memory));
+        format_message("{} need {:.1f} GiB more beside {:.1f} GiB (this {} has {:.1f} GiB, of "
+                       "which {:.1f} GiB are free); {}",
+                       name(use), gib(bytes), gib(owned), owner.name, gib(owner.total_bytes),
+                       gib(owner.free_bytes),
+                       has_own_memory && owner.name != "host" ? remedies().device_memory
+                                                              : remedies().host_memory));
   }
   return blocks_.emplace_back(Block{.use = use, .memory = Buffer(bytes, kind)});
 }

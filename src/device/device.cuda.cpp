@@ -94,16 +94,15 @@ DeviceFacts facts_of(int index) {
   const bool other_build = facts.compute_capability >= oldest_known;
   throw UserError(
       ExitCode::config,
-      fmt::format("GPU {} is too old for this program ({} has compute capability {}; {} {} and "
-                  "newer); {}",
-                  facts.index, facts.name, text(facts.compute_capability),
-                  other_build ? "this build has code for" : "fourfold needs",
-                  text(other_build ? oldest_compute_capability : oldest_known),
-                  other_build
-                      ? "build it for this GPU, Kokkos too (docs/gpu.md), or ask for other "
-                        "nodes (sbatch --constraint or --gres)"
-                      : "ask for other nodes (sbatch --constraint or --gres): A100, H100 or "
-                        "newer"));
+      fmt::format(
+          "GPU {} is too old for this program ({} has compute capability {}; {} {} and newer); {}",
+          facts.index, facts.name, text(facts.compute_capability),
+          other_build ? "this build has code for" : "fourfold needs",
+          text(other_build ? oldest_compute_capability : oldest_known),
+          other_build
+              ? "build it for this GPU, Kokkos too (docs/gpu.md), or ask for other nodes (sbatch "
+                "--constraint or --gres)"
+              : "ask for other nodes (sbatch --constraint or --gres): A100, H100 or newer"));
 }
 
 }  // namespace
@@ -144,11 +143,10 @@ DeviceFacts take_device(const DevicePlace& place) {
   // A batch system that binds ranks to devices shows each of them its own, as the only one.
   const bool one_each = count == 1 && !place.may_share;
   if (count < place.ranks_on_host && !one_each && !place.may_share) {
-    throw UserError(
-        ExitCode::config,
-        fmt::format("{} ranks on this machine, but {} GPUs (each rank takes one); start "
-                    "{} ranks per node, or ask for more GPUs",
-                    place.ranks_on_host, count, count));
+    throw UserError(ExitCode::config,
+                    fmt::format("{} ranks on this machine, but {} GPUs (each rank takes one); "
+                                "start {} ranks per node, or ask for more GPUs",
+                                place.ranks_on_host, count, count));
   }
   taken_index = place.local_rank % count;
   bind_thread();

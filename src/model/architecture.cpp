@@ -63,25 +63,24 @@ void validate_rope(const Architecture& config) {
   const RopeScaling& scaling = config.positions.rope_scaling;
   if (!(config.positions.rope_theta > 1) || !std::isfinite(config.positions.rope_theta)) {
     refuse(format_message(
-        "model.rope_theta = {} is not above 1 (it is the base of the wavelengths); set "
-        "it to 10000",
+        "model.rope_theta = {} is not above 1 (it is the base of the wavelengths); set it to 10000",
         config.positions.rope_theta));
   }
   if (scaling.kind == RopeScaling::Kind::none) {
     return;
   }
   if (!(scaling.factor >= 1) || !std::isfinite(scaling.factor)) {
-    refuse(format_message(
-        "model.rope_scaling.factor = {} is below 1 (scaling stretches the context); set "
-        "it to 1 or more",
-        scaling.factor));
+    refuse(
+        format_message("model.rope_scaling.factor = {} is below 1 (scaling stretches the context); "
+                       "set it to 1 or more",
+                       scaling.factor));
   }
   if (scaling.kind == RopeScaling::Kind::by_wavelength) {
     if (!(scaling.low_freq_factor > 0) || !(scaling.high_freq_factor > scaling.low_freq_factor)) {
-      refuse(format_message(
-          "model.rope_scaling.high_freq_factor = {} is not above low_freq_factor = {} "
-          "(wavelengths between the two are interpolated); set them to 4 and 1",
-          scaling.high_freq_factor, scaling.low_freq_factor));
+      refuse(
+          format_message("model.rope_scaling.high_freq_factor = {} is not above low_freq_factor = "
+                         "{} (wavelengths between the two are interpolated); set them to 4 and 1",
+                         scaling.high_freq_factor, scaling.low_freq_factor));
     }
     require_size("rope_scaling.original_context", scaling.original_context);
   }
@@ -127,10 +126,10 @@ Architecture Architecture::resolved() const {
   require_size("heads", attention.heads);
   if (attention.head_dim == 0) {
     if (hidden % attention.heads != 0) {
-      refuse(format_message(
-          "model.heads = {} does not divide model.hidden = {} (each head takes the same "
-          "number of features); set heads to {} or give head_dim",
-          attention.heads, hidden, nearest_divisor(hidden, attention.heads)));
+      refuse(
+          format_message("model.heads = {} does not divide model.hidden = {} (each head takes the "
+                         "same number of features); set heads to {} or give head_dim",
+                         attention.heads, hidden, nearest_divisor(hidden, attention.heads)));
     }
     result.attention.head_dim = hidden / attention.heads;
   }
@@ -155,16 +154,16 @@ void Architecture::validate() const {
   require_size("vocab", vocab);
   require_size("context", context);
   if (!(dropout >= 0 && dropout < 1)) {
-    refuse(format_message(
-        "model.dropout = {} is not in [0, 1) (it is the share of elements set to zero); "
-        "set it to 0 or, say, 0.1",
-        dropout));
+    refuse(
+        format_message("model.dropout = {} is not in [0, 1) (it is the share of elements set to "
+                       "zero); set it to 0 or, say, 0.1",
+                       dropout));
   }
   if (!(norm.epsilon > 0 && norm.epsilon < 1)) {
-    refuse(format_message(
-        "model.norm_epsilon = {} is not in (0, 1) (it keeps norms of zero rows finite); "
-        "set it to 1e-5",
-        norm.epsilon));
+    refuse(
+        format_message("model.norm_epsilon = {} is not in (0, 1) (it keeps norms of zero rows "
+                       "finite); set it to 1e-5",
+                       norm.epsilon));
   }
   validate_heads(*this);
   validate_traits(*this);
@@ -176,11 +175,11 @@ void Architecture::validate() const {
 void validate_for_device(const Architecture& config) {
   const std::int64_t most = kernels::most_head_dim();
   if (config.attention.head_dim > most) {
-    refuse(format_message(
-        "model.head_dim = {} is above {} (the most that attention on GPUs takes; it is "
-        "model.hidden / model.heads where nothing is said); set it to {} or less, or "
-        "take more heads",
-        config.attention.head_dim, most, most));
+    refuse(
+        format_message("model.head_dim = {} is above {} (the most that attention on GPUs takes; it "
+                       "is model.hidden / model.heads where nothing is said); set it to {} or "
+                       "less, or take more heads",
+                       config.attention.head_dim, most, most));
   }
 }
 

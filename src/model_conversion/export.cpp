@@ -120,8 +120,7 @@ void refuse_existing(const std::filesystem::path& path) {
       std::filesystem::file_type::not_found) {
     throw UserError(
         ExitCode::cannot_write,
-        format_message("{}: is there already (an export replaces nothing); choose another "
-                       "name",
+        format_message("{}: is there already (an export replaces nothing); choose another name",
                        path.string()));
   }
 }
@@ -220,8 +219,8 @@ model::Architecture model_of(const io::Checkpoint& checkpoint) {
     if (tensor == nullptr || !(tensor->shape == spec.shape) || tensor->dtype != DType::f32) {
       throw UserError(
           ExitCode::data_corrupt,
-          format_message("{}: {}/master is {}, and the run file in it has a model with "
-                         "one of shape {}; choose another step",
+          format_message("{}: {}/master is {}, and the run file in it has a model with one of "
+                         "shape {}; choose another step",
                          checkpoint.path().string(), spec.name,
                          tensor == nullptr ? "missing" : tensor->shape.str(), spec.shape.str()));
     }

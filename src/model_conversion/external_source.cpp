@@ -22,26 +22,25 @@ constexpr std::size_t long_run_bytes = std::size_t{64} << 10;
 
 const io::StoredArray& checked(const io::StoredArray* array, const ExternalTensor& tensor) {
   if (array == nullptr) {
-    throw UserError(
-        ExitCode::data_corrupt,
-        format_message("the tensor {} is missing (the model has one of shape {}); fetch or "
-                       "make the files again",
-                       tensor.name, tensor.shape.str()));
+    throw UserError(ExitCode::data_corrupt,
+                    format_message("the tensor {} is missing (the model has one of shape {}); "
+                                   "fetch or make the files again",
+                                   tensor.name, tensor.shape.str()));
   }
   if (!(array->shape() == tensor.shape)) {
     throw UserError(
         ExitCode::data_corrupt,
         format_message(
-            "{}: {} has the shape {}, and by the sizes of the model's configuration (such "
-            "as config.json) it has {}; configuration and weights are not of one model",
+            "{}: {} has the shape {}, and by the sizes of the model's configuration (such as "
+            "config.json) it has {}; configuration and weights are not of one model",
             array->path().string(), printable(array->name()), array->shape().str(),
             tensor.shape.str()));
   }
   if (!array->dtype() || !is_floating(*array->dtype())) {
     throw UserError(
         ExitCode::config,
-        format_message("{}: {} is of type {} (f32, f64, bf16 and f16 can be imported); "
-                       "convert the model to one of them",
+        format_message("{}: {} is of type {} (f32, f64, bf16 and f16 can be imported); convert the "
+                       "model to one of them",
                        array->path().string(), printable(array->name()), printable(array->type())));
   }
   return *array;
@@ -132,8 +131,8 @@ void ExternalSource::read_rows(const Place& place, const Box& theirs, float* val
   if (const std::optional<double> value = widen(elements_, dtype, {values, count})) {
     throw UserError(
         ExitCode::config,
-        format_message("{}: tensor {} holds {:g}, which overflows f32, in which weights "
-                       "are kept; train it to smaller values, or clip them",
+        format_message("{}: tensor {} holds {:g}, which overflows f32, in which weights are kept; "
+                       "train it to smaller values, or clip them",
                        place.array.path().string(), printable(place.array.name()), *value));
   }
 }

@@ -56,10 +56,9 @@ void ExternalWriter::write(const ExternalTensor& tensor, const Sink& sink) {
     if (const std::optional<float> value = narrow(rows_, dtype_, elements_)) {
       throw UserError(
           ExitCode::config,
-          format_message("--dtype {} is too narrow ({} holds {:g}, which overflows it); "
-                         "export as {}",
-                         name(dtype_), tensor.name, *value,
-                         dtype_ == DType::f16 ? "bf16 or f32" : "f32"));
+          format_message(
+              "--dtype {} is too narrow ({} holds {:g}, which overflows it); export as {}",
+              name(dtype_), tensor.name, *value, dtype_ == DType::f16 ? "bf16 or f32" : "f32"));
     }
     sink(elements_);
   }

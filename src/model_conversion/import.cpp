@@ -35,8 +35,7 @@ constexpr std::uint64_t longest_config = std::uint64_t{16} << 20;
 void cut(std::int64_t& rows, std::int64_t wanted, const char* option, const char* of_what) {
   if (wanted > rows) {
     throw UserError(ExitCode::config,
-                    format_message("{} {} is more than the model has ({} {}); give "
-                                   "at most {}",
+                    format_message("{} {} is more than the model has ({} {}); give at most {}",
                                    option, wanted, rows, of_what, rows));
   }
   rows = wanted > 0 ? wanted : rows;
@@ -125,8 +124,7 @@ void refuse_more_layers(const std::filesystem::path& path, const model::Architec
       throw UserError(
           ExitCode::config,
           format_message(
-              "{}: config.json says {} = {}, and the files hold {}; correct the one that "
-              "is wrong",
+              "{}: config.json says {} = {}, and the files hold {}; correct the one that is wrong",
               path.string(), hf_class_of(config) == HfClass::gpt2 ? "n_layer" : "num_hidden_layers",
               config.layers, name));
     }
@@ -147,9 +145,8 @@ void refuse_others(const io::SafetensorsFolder& folder, const std::filesystem::p
       if (!same_values(array, *embedding)) {
         throw UserError(
             ExitCode::config,
-            format_message("{}: lm_head.weight differs from {}, which config.json ties it "
-                           "to; set tie_word_embeddings to false there, or remove the one "
-                           "that is wrong",
+            format_message("{}: lm_head.weight differs from {}, which config.json ties it to; set "
+                           "tie_word_embeddings to false there, or remove the one that is wrong",
                            path.string(), embedding->name()));
       }
     } else if (!used.contains(array.name()) && !is_buffer(array.name())) {
@@ -173,12 +170,11 @@ void refuse_adapter(const std::filesystem::path& folder) {
   const std::filesystem::path adapter = folder / "adapter_config.json";
   std::error_code ignored;
   if (std::filesystem::exists(adapter, ignored)) {
-    throw UserError(
-        ExitCode::config,
-        format_message("{}: the folder holds an adapter beside the model, and an import takes the "
-                       "model alone; merge it first (merge_and_unload of PEFT, then "
-                       "save_pretrained), or import a folder without it",
-                       adapter.string()));
+    throw UserError(ExitCode::config,
+                    format_message("{}: the folder holds an adapter beside the model, and an "
+                                   "import takes the model alone; merge it first (merge_and_unload "
+                                   "of PEFT, then save_pretrained), or import a folder without it",
+                                   adapter.string()));
   }
 }
 
@@ -193,11 +189,10 @@ ExternalModel open_hf(const std::filesystem::path& folder, const ImportOptions& 
   refuse_adapter(folder);
   const io::SafetensorsFolder arrays(folder);
   if (model.config.layers > std::ssize(arrays.arrays())) {
-    throw UserError(
-        ExitCode::data_corrupt,
-        format_message("{}: has {} layers, and the folder {} tensors; configuration and "
-                       "weights are not of one model",
-                       file.string(), model.config.layers, arrays.arrays().size()));
+    throw UserError(ExitCode::data_corrupt,
+                    format_message("{}: has {} layers, and the folder {} tensors; configuration "
+                                   "and weights are not of one model",
+                                   file.string(), model.config.layers, arrays.arrays().size()));
   }
   std::set<std::string> used;
   ExternalModel result{model.config, std::move(model.notes), nullptr};

@@ -46,11 +46,10 @@ std::vector<std::string> mesh_overrides(const std::string& mesh) {
   for (const std::string& item : items(mesh)) {
     std::string key = item.substr(0, item.find('='));
     if (key.empty() || key.size() == item.size()) {
-      throw UserError(
-          ExitCode::config,
-          format_message("\"{}\" has no value (a mesh is KEY=VALUE,... of [mesh], other keys with "
-                         "their table); write for instance dp=2,tp=2",
-                         item));
+      throw UserError(ExitCode::config,
+                      format_message("\"{}\" has no value (a mesh is KEY=VALUE,... of [mesh], "
+                                     "other keys with their table); write for instance dp=2,tp=2",
+                                     item));
     }
     const std::string table = key.find('.') == std::string::npos ? "mesh." : "";
     key = table + key;

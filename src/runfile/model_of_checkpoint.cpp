@@ -58,12 +58,11 @@ std::vector<ConfigChange> refuse_other_model(const model::Architecture& before,
   if (!refused.empty()) {
     throw UserError(
         ExitCode::config,
-        format_message(
-            "the model of the run file is not that of {} ({}); leave out [model] to take "
-            "the checkpoint's, or put these values right:{}",
-            checkpoint,
-            fits ? "its weights would compute something else" : "its tensors are others",
-            MadeLines{refused}));
+        format_message("the model of the run file is not that of {} ({}); leave out [model] to "
+                       "take the checkpoint's, or put these values right:{}",
+                       checkpoint,
+                       fits ? "its weights would compute something else" : "its tensors are others",
+                       MadeLines{refused}));
   }
   return changes;
 }

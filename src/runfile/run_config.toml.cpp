@@ -56,8 +56,8 @@ class Reader {
   void unknown(const Origin& origin, const std::string& message) {
     problems_.emplace_back(origin, is_saved_
                                        ? message +
-                                             " (another version of fourfold has saved this, and "
-                                             "it may change the run; read it with that version)"
+                                             " (another version of fourfold has saved this, and it "
+                                             "may change the run; read it with that version)"
                                        : message);
   }
   Origin origin_of(const toml::source_region& region) const {
@@ -120,9 +120,9 @@ void Reader::read_key(const RunKey& key, const toml::node& node, const Origin& o
     problems_.emplace_back(origin, wrong_value(key, node));
   } else if (holds_nul(*value)) {
     problems_.emplace_back(
-        origin, format_message("{} holds a NUL character, at which the system would end it; "
-                               "leave it out",
-                               key.full_name()));
+        origin,
+        format_message("{} holds a NUL character, at which the system would end it; leave it out",
+                       key.full_name()));
   } else if (!is_saved_ && is_path_at_home(key, *value)) {
     problems_.emplace_back(origin, format_message("{} {}", key.full_name(), home_is_a_shells));
   } else {
@@ -160,10 +160,10 @@ toml::table override_document(const RunKey& key, std::string_view value) {
 void Reader::read_override(const std::string& text) {
   const Origin origin{Origin::Source::command_line, "--set"};
   if (!is_utf8(text)) {
-    problems_.emplace_back(
-        origin, format_message("\"{}\" is not UTF-8 (run files and checkpoints are); rename "
-                               "what it names, or name it by a link",
-                               printable(text)));
+    problems_.emplace_back(origin,
+                           format_message("\"{}\" is not UTF-8 (run files and checkpoints are); "
+                                          "rename what it names, or name it by a link",
+                                          printable(text)));
     return;
   }
   const std::size_t equals = text.find('=');
@@ -390,8 +390,7 @@ std::string run_file_text(const std::filesystem::path& file) {
   std::string text;
   if (const auto defect = read_regular_file(file, Links::follow, most_bytes, text)) {
     throw UserError(ExitCode::config,
-                    format_message("cannot read the run file {} (it {}); check its "
-                                   "path",
+                    format_message("cannot read the run file {} (it {}); check its path",
                                    file.string(), *defect));
   }
   return text;

@@ -35,12 +35,10 @@ namespace {
 void check_allowed_names(std::span<const std::string> allowed) {
   for (const std::string& name : allowed) {
     if (allowed_key(name).on_resume == OnResume::impossible) {
-      throw UserError(
-          ExitCode::config,
-          format_message(
-              "--allow-change={} (the checkpoint's tensors depend on it) it can only change in a "
-              "new run",
-              name));
+      throw UserError(ExitCode::config,
+                      format_message("--allow-change={} (the checkpoint's tensors depend on it) it "
+                                     "can only change in a new run",
+                                     name));
     }
   }
 }
@@ -112,8 +110,8 @@ void refuse_changes(std::span<const ConfigChange> changes, std::span<const std::
   if (!refused.empty()) {
     throw UserError(
         ExitCode::config,
-        "the run file differs from the checkpoint's configuration (this would be another run); "
-        "put the values back, allow them by name, or begin another run with a log.dir of its own:" +
+        "the run file differs from the checkpoint's configuration (this would be another run); put "
+        "the values back, allow them by name, or begin another run with a log.dir of its own:" +
             refused);
   }
 }

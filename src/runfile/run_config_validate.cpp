@@ -54,27 +54,23 @@ void validate_schedule(const LearningRateSchedule& schedule, const Origins& orig
         origins);
   }
   if (schedule.warmup_steps > schedule.decay_steps) {
-    refuse(
-        format_message("optim.warmup_steps = {} is longer than optim.decay_steps = {} (the warm-up "
-                       "is part of it); "
-                       "shorten one or lengthen the other",
-                       schedule.warmup_steps, schedule.decay_steps),
-        origins);
+    refuse(format_message("optim.warmup_steps = {} is longer than optim.decay_steps = {} (the "
+                          "warm-up is part of it); shorten one or lengthen the other",
+                          schedule.warmup_steps, schedule.decay_steps),
+           origins);
   }
   const std::int64_t rest = schedule.decay_steps - schedule.warmup_steps;
   if (schedule.kind == ScheduleKind::wsd && rest < 1) {
-    refuse(format_message(
-               "optim.warmup_steps = {} leaves no update for the cool-down of "
-               "optim.schedule = \"wsd\" (optim.decay_steps = {}); set it to {} or less, or "
-               "choose optim.schedule = \"constant\"",
-               schedule.warmup_steps, schedule.decay_steps, schedule.decay_steps - 1),
+    refuse(format_message("optim.warmup_steps = {} leaves no update for the cool-down of "
+                          "optim.schedule = \"wsd\" (optim.decay_steps = {}); set it to {} or "
+                          "less, or choose optim.schedule = \"constant\"",
+                          schedule.warmup_steps, schedule.decay_steps, schedule.decay_steps - 1),
            origins);
   }
   if (schedule.kind == ScheduleKind::wsd && schedule.cooldown_steps > rest) {
     refuse(
         format_message("optim.cooldown_steps = {} is longer than what the warm-up leaves "
-                       "(optim.decay_steps = {}, "
-                       "optim.warmup_steps = {}); set it to {} or less",
+                       "(optim.decay_steps = {}, optim.warmup_steps = {}); set it to {} or less",
                        schedule.cooldown_steps, schedule.decay_steps, schedule.warmup_steps, rest),
         origins);
   }
@@ -84,11 +80,11 @@ void validate_recompute(const RunConfig& config, const Origins& origins) {
   const std::size_t group = config.train.recompute.group_blocks;
   const std::size_t layers = config.model.layers;
   if (group > layers) {
-    refuse(format_message(
-               "train.recompute = \"every:{}\" does not fit model.layers = {} (a group is at "
-               "most the whole model); set it to \"every:{}\" or less, or to \"full\"",
-               group, layers, layers),
-           origins);
+    refuse(
+        format_message("train.recompute = \"every:{}\" does not fit model.layers = {} (a group is "
+                       "at most the whole model); set it to \"every:{}\" or less, or to \"full\"",
+                       group, layers, layers),
+        origins);
   }
 }
 
@@ -98,13 +94,12 @@ void validate_head_chunks(const RunConfig& config, const Origins& origins) {
       config.train.micro_batch *
       std::max<std::int64_t>(1, config.model.context / config.mesh.shape.cp);
   if (config.train.head_chunks > tokens) {
-    refuse(
-        format_message("train.head_chunks = {} is more than a rank has tokens of a micro-batch "
-                       "(train.micro_batch = {} x model.context = {} / mesh.cp = {}, and a chunk "
-                       "has one at least); set it to {} or less",
-                       config.train.head_chunks, config.train.micro_batch, config.model.context,
-                       config.mesh.shape.cp, tokens),
-        origins);
+    refuse(format_message("train.head_chunks = {} is more than a rank has tokens of a micro-batch "
+                          "(train.micro_batch = {} x model.context = {} / mesh.cp = {}, and a "
+                          "chunk has one at least); set it to {} or less",
+                          config.train.head_chunks, config.train.micro_batch, config.model.context,
+                          config.mesh.shape.cp, tokens),
+           origins);
   }
 }
 
@@ -114,8 +109,7 @@ void validate_loss_scale(const TrainConfig& train, const Origins& origins) {
     const std::uint64_t bits = value;
     if (!std::has_single_bit(bits)) {
       refuse(format_message(
-                 "train.{} = {} is no power of two (scaling by others rounds); set it to {} "
-                 "or {}",
+                 "train.{} = {} is no power of two (scaling by others rounds); set it to {} or {}",
                  key, value, std::bit_floor(bits), std::bit_ceil(bits)),
              origins);
     }
@@ -127,11 +121,10 @@ void validate_loss_scale(const TrainConfig& train, const Origins& origins) {
   refuse_other_than_power("loss_scale_initial", train.loss_scale_initial);
   refuse_other_than_power("loss_scale_min", train.loss_scale_min);
   if (train.loss_scale_initial < train.loss_scale_min) {
-    refuse(
-        format_message("train.loss_scale_initial = {} is below train.loss_scale_min = {} (it never "
-                       "falls further); set it to {} or more",
-                       train.loss_scale_initial, train.loss_scale_min, train.loss_scale_min),
-        origins);
+    refuse(format_message("train.loss_scale_initial = {} is below train.loss_scale_min = {} (it "
+                          "never falls further); set it to {} or more",
+                          train.loss_scale_initial, train.loss_scale_min, train.loss_scale_min),
+           origins);
   }
 }
 
@@ -144,9 +137,9 @@ void validate_compression(const MeshConfig& mesh, const Origins& origins) {
   }
   if (mesh.dp_reduce == GradientReduce::micro_batch) {
     refuse(format_message(
-               "mesh.dp_compress = \"{}\" does not go with mesh.dp_reduce = "
-               "\"micro_batch\" (what it leaves out is kept per step, beside whole "
-               "gradients); set mesh.dp_reduce to \"step\", or mesh.dp_compress to \"none\"",
+               "mesh.dp_compress = \"{}\" does not go with mesh.dp_reduce = \"micro_batch\" (what "
+               "it leaves out is kept per step, beside whole gradients); set mesh.dp_reduce to "
+               "\"step\", or mesh.dp_compress to \"none\"",
                name(mesh.dp_compress)),
            origins);
   }
@@ -172,12 +165,11 @@ void validate_local(const MeshConfig& mesh, const Origins& origins) {
 
 void validate_rounding(const RunConfig& config, const Origins& origins) {
   if (config.optim.stochastic_rounding && config.train.precision != DType::bf16) {
-    refuse(
-        format_message("optim.stochastic_rounding = true does not go with train.precision = \"{}\" "
-                       "(it is for weights in bf16); set train.precision to \"bf16\", or "
-                       "optim.stochastic_rounding to false",
-                       name(config.train.precision)),
-        origins);
+    refuse(format_message("optim.stochastic_rounding = true does not go with train.precision = "
+                          "\"{}\" (it is for weights in bf16); set train.precision to \"bf16\", or "
+                          "optim.stochastic_rounding to false",
+                          name(config.train.precision)),
+           origins);
   }
 }
 
@@ -191,19 +183,17 @@ void validate_node_local(const CheckpointConfig& checkpoint, const Origins& orig
     refuse(
         format_message(
             "checkpoint.node_local_dir = \"{}\" needs checkpoint.node_local_every_steps (nothing "
-            "would be saved there); set it to some steps{}, or leave checkpoint.node_local_dir "
-            "out",
+            "would be saved there); set it to some steps{}, or leave checkpoint.node_local_dir out",
             checkpoint.node_local_dir,
             every > 1 ? format_message(", fewer than checkpoint.every_steps = {}", every) : ""),
         origins);
   }
   const bool leaves_out = checkpoint.async && checkpoint.when_busy == BusySave::skip;
   if (every > 0 && checkpoint.node_local_every_steps % every == 0 && !leaves_out) {
-    refuse(format_message(
-               "checkpoint.node_local_every_steps = {} is a multiple of checkpoint.every_steps = "
-               "{} (all of its steps go to checkpoint.dir); set it to fewer steps than "
-               "that, or leave checkpoint.node_local_dir out",
-               checkpoint.node_local_every_steps, every),
+    refuse(format_message("checkpoint.node_local_every_steps = {} is a multiple of "
+                          "checkpoint.every_steps = {} (all of its steps go to checkpoint.dir); "
+                          "set it to fewer steps than that, or leave checkpoint.node_local_dir out",
+                          checkpoint.node_local_every_steps, every),
            origins);
   }
 }
@@ -250,8 +240,7 @@ void validate_data(const RunConfig& config, const Origins& origins) {
   if (config.data.train.empty()) {
     refuse(
         "data.train is empty (there is nothing to train on); name the token files: train = "
-        "[\"tokens/*.bin\"] in "
-        "[data]",
+        "[\"tokens/*.bin\"] in [data]",
         origins);
   }
 }
@@ -261,18 +250,17 @@ void validate_batch(const RunConfig& config, std::int64_t dp, const Origins& ori
   const std::int64_t micro_batch = config.train.micro_batch;
   if (global_batch % dp != 0) {
     refuse(format_message("train.global_batch = {} does not divide among mesh.dp = {} ranks (each "
-                          "takes the same share); "
-                          "set it to {}",
+                          "takes the same share); set it to {}",
                           global_batch, dp, multiples_near(micro_batch * dp, global_batch)),
            origins);
   }
   const std::int64_t share = global_batch / dp;
   if (share % micro_batch != 0) {
-    refuse(format_message("train.micro_batch = {} does not divide a rank's share of {} sequences "
-                          "(train.global_batch = {}, "
-                          "mesh.dp = {}); set it to {}, or train.global_batch to {}",
-                          micro_batch, share, global_batch, dp, divisors_near(share, micro_batch),
-                          multiples_near(micro_batch * dp, global_batch)),
+    refuse(format_message(
+               "train.micro_batch = {} does not divide a rank's share of {} sequences "
+               "(train.global_batch = {}, mesh.dp = {}); set it to {}, or train.global_batch to {}",
+               micro_batch, share, global_batch, dp, divisors_near(share, micro_batch),
+               multiples_near(micro_batch * dp, global_batch)),
            origins);
   }
 }

@@ -74,10 +74,9 @@ std::vector<RunKey> checkpoint_keys() {
       {.name = "keep_best",
        .field = member(&CheckpointConfig::keep_best),
        .unit = "checkpoints",
-       .meaning =
-           "So many checkpoints of the lowest validation loss are kept, of steps that were "
-           "evaluated when they were saved, on the validation data of the newest of them; 0: none "
-           "for that.",
+       .meaning = "So many checkpoints of the lowest validation loss are kept, of steps that were "
+                  "evaluated when they were saved, on the validation data of the newest of them; "
+                  "0: none for that.",
        .minimum = 0,
        .maximum = 1000000,
        .relevance = {"checkpoint.keep_last > 0 and data.validation",
@@ -86,28 +85,24 @@ std::vector<RunKey> checkpoint_keys() {
                      }}},
       {.name = "files",
        .field = files_field(),
-       .meaning =
-           "Payload files of a checkpoint: one per rank that writes (fast up to some thousand "
-           "ranks), one per node, or N that neighbouring ranks share."},
+       .meaning = "Payload files of a checkpoint: one per rank that writes (fast up to some "
+                  "thousand ranks), one per node, or N that neighbouring ranks share."},
       {.name = "async",
        .field = member(&CheckpointConfig::async),
-       .meaning =
-           "Training stands still only while each rank copies what it writes, in host memory "
-           "(as much as its payload file has); a thread writes the copy."},
+       .meaning = "Training stands still only while each rank copies what it writes, in host "
+                  "memory (as much as its payload file has); a thread writes the copy."},
       {.name = "async_copies",
        .field = member(&CheckpointConfig::async_copies),
-       .meaning =
-           "Copies that a rank has memory for. With 2 the next checkpoint is copied while one is "
-           "still being written, and only the one after that finds none free.",
+       .meaning = "Copies that a rank has memory for. With 2 the next checkpoint is copied while "
+                  "one is still being written, and only the one after that finds none free.",
        .minimum = 1,
        .maximum = 2,
        .relevance = is_async},
       {.name = "when_busy",
        .field = named_field(&RunConfig::checkpoint, &CheckpointConfig::when_busy),
-       .meaning =
-           "When a checkpoint is due and no copy is free, because checkpoints are still being "
-           "written: wait for the oldest, or leave the new one out. The last one of a run is never "
-           "left out.",
+       .meaning = "When a checkpoint is due and no copy is free, because checkpoints are still "
+                  "being written: wait for the oldest, or leave the new one out. The last one of a "
+                  "run is never left out.",
        .relevance = is_async},
       {.name = "node_local_dir",
        .field = member(&CheckpointConfig::node_local_dir),
@@ -118,9 +113,8 @@ std::vector<RunKey> checkpoint_keys() {
       {.name = "node_local_every_steps",
        .field = member(&CheckpointConfig::node_local_every_steps),
        .unit = "updates",
-       .meaning =
-           "Updates between steps in node_local_dir; one that is due in dir as well goes there "
-           "alone.",
+       .meaning = "Updates between steps in node_local_dir; one that is due in dir as well goes "
+                  "there alone.",
        .minimum = 0,
        .relevance = is_node_local},
       {.name = "node_local_keep_last",
@@ -132,18 +126,16 @@ std::vector<RunKey> checkpoint_keys() {
        .relevance = is_node_local},
       {.name = "node_local_partner",
        .field = member(&CheckpointConfig::node_local_partner),
-       .meaning =
-           "Each node also keeps what the node before it has in node_local_dir, so that no single "
-           "node is missed; twice the room.",
+       .meaning = "Each node also keeps what the node before it has in node_local_dir, so that no "
+                  "single node is missed; twice the room.",
        .relevance = is_node_local},
       {.name = "resume",
        .field = member(&CheckpointConfig::resume),
        .path_after = "",
        .meaning = "\"auto\": go on from the newest good checkpoint in dir, or start anew if there "
-                  "is none; \"never\": "
-                  "start anew, and refuse a directory that has checkpoints; else the step to "
-                  "go on from, or a folder of steps or a run, of which it is the newest good "
-                  "one."},
+                  "is none; \"never\": start anew, and refuse a directory that has checkpoints; "
+                  "else the step to go on from, or a folder of steps or a run, of which it is the "
+                  "newest good one."},
       {.name = "share_reads_from",
        .field = member(&CheckpointConfig::share_reads_from),
        .unit = "ranks",
@@ -154,10 +146,9 @@ std::vector<RunKey> checkpoint_keys() {
        .maximum = 1000000000},
       {.name = "weights_only",
        .field = member(&CheckpointConfig::weights_only),
-       .meaning =
-           "Of the checkpoint that resume names only the weights are taken, for a new run "
-           "from step 0 with whatever data, optimizer and seed; a later start goes on from the "
-           "run's own checkpoints. --resume-weights-only=PATH is short for both."},
+       .meaning = "Of the checkpoint that resume names only the weights are taken, for a new run "
+                  "from step 0 with whatever data, optimizer and seed; a later start goes on from "
+                  "the run's own checkpoints. --resume-weights-only=PATH is short for both."},
   };
 }
 

@@ -51,10 +51,8 @@ std::vector<RunKey> log_keys() {
        .maximum = 1e6},
       {.name = "progress",
        .field = named_field(&RunConfig::log, &LogConfig::progress),
-       .meaning =
-           "A bar, plain lines, or none: warnings and errors only; auto: a bar on a terminal, "
-           "lines elsewhere. "
-           "--progress is short for it."},
+       .meaning = "A bar, plain lines, or none: warnings and errors only; auto: a bar on a "
+                  "terminal, lines elsewhere. --progress is short for it."},
   };
 }
 

@@ -78,9 +78,8 @@ std::vector<RunKey> mesh_keys() {
       {.name = "tp",
        .field = degree(&comm::MeshShape::tp),
        .unit = "ranks",
-       .meaning =
-           "Tensor-parallel degree: each of these ranks holds a slice of every matrix. It must "
-           "divide model.heads, and divide or be a multiple of model.kv_heads.",
+       .meaning = "Tensor-parallel degree: each of these ranks holds a slice of every matrix. It "
+                  "must divide model.heads, and divide or be a multiple of model.kv_heads.",
        .minimum = 1,
        .maximum = 65536},
       // How the tp and cp axes share a sequence.
@@ -115,25 +114,22 @@ std::vector<RunKey> mesh_keys() {
       {.name = "stage_layers",
        .field = member(&MeshConfig::stage_layers),
        .unit = "layers",
-       .meaning =
-           "Layers of each of the pp x chunks pieces of the model, from the first. Empty: by "
-           "cost, the head counted.",
+       .meaning = "Layers of each of the pp x chunks pieces of the model, from the first. Empty: "
+                  "by cost, the head counted.",
        .minimum = 0,
        .maximum = 1e9,
        .relevance = in_pipelines},
       {.name = "zero",
        .field = member(&MeshConfig::zero),
-       .meaning =
-           "ZeRO stage: what the dp x cp ranks with the same parameters share out rather than "
-           "each hold: 1 the optimizer's state, 2 gradients too, 3 weights too.",
+       .meaning = "ZeRO stage: what the dp x cp ranks with the same parameters share out rather "
+                  "than each hold: 1 the optimizer's state, 2 gradients too, 3 weights too.",
        .minimum = 0,
        .maximum = 3},
       {.name = "zero_group",
        .field = member(&MeshConfig::zero_group),
        .unit = "ranks",
-       .meaning =
-           "Ranks that share them out; groups of so many neighbours are replicas of each other "
-           "(hybrid sharding). It must divide dp x cp.",
+       .meaning = "Ranks that share them out; groups of so many neighbours are replicas of each "
+                  "other (hybrid sharding). It must divide dp x cp.",
        .minimum = 1,
        .maximum = 65536,
        .automatic = "dp x cp",
@@ -167,8 +163,7 @@ std::vector<RunKey> mesh_keys() {
        .field = member(&MeshConfig::dp_bucket_mb),
        .unit = "MB (10^6 bytes)",
        .meaning = "Gradients are summed over the data-parallel ranks in buckets of this size while "
-                  "the backward pass "
-                  "goes on.",
+                  "the backward pass goes on.",
        .minimum = 0,
        .maximum = 1e6,
        .above_minimum = true},
@@ -192,17 +187,15 @@ std::vector<RunKey> mesh_keys() {
            "gradients. It needs dp_reduce = \"step\". docs/traffic.md has the bytes."},
       {.name = "dp_mode",
        .field = named_field(&RunConfig::mesh, &MeshConfig::dp_mode),
-       .meaning =
-           "sync: the dp ranks make every update together. local: each of them (with its cp, "
-           "tp and pp ranks a replica of its own) trains alone on its share of each global "
-           "batch, and average_every updates later their weights meet (local SGD).",
+       .meaning = "sync: the dp ranks make every update together. local: each of them (with its "
+                  "cp, tp and pp ranks a replica of its own) trains alone on its share of each "
+                  "global batch, and average_every updates later their weights meet (local SGD).",
        .on_resume = needs_allowance},
       {.name = "average_every",
        .field = member(&MeshConfig::average_every),
        .unit = "updates",
-       .meaning =
-           "Updates that replicas make by themselves before their weights meet. A checkpoint "
-           "is a meeting too.",
+       .meaning = "Updates that replicas make by themselves before their weights meet. A "
+                  "checkpoint is a meeting too.",
        .minimum = 1,
        .relevance = is_local,
        .on_resume = needs_allowance},

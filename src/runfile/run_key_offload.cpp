@@ -55,12 +55,10 @@ std::vector<RunKey> offload_keys() {
       {.name = "optimizer",
        .field = optimizer_field(),
        .path_after = on_disk,
-       .meaning =
-           "Where the f32 master weights and the optimizer's moments lie: none: with the rest; "
-           "cpu: "
-           "in the memory of the host, which updates them; nvme:PATH: in a file in that directory, "
-           "on a disk of each node, through which every update streams. The same bits in each "
-           "case."},
+       .meaning = "Where the f32 master weights and the optimizer's moments lie: none: with the "
+                  "rest; cpu: in the memory of the host, which updates them; nvme:PATH: in a file "
+                  "in that directory, on a disk of each node, through which every update streams. "
+                  "The same bits in each case."},
       {.name = "buffer_mb",
        .field = member(&OffloadConfig::buffer_mb),
        .unit = "MB (10^6 bytes)",
@@ -73,10 +71,9 @@ std::vector<RunKey> offload_keys() {
                      }}},
       {.name = "activations",
        .field = activations_field(),
-       .meaning =
-           "Where what train.recompute keeps of blocks lies between their forward and their "
-           "backward passes: none: with the rest; cpu: in the memory of the host, from where it is "
-           "brought one block ahead. The same bits in both cases."},
+       .meaning = "Where what train.recompute keeps of blocks lies between their forward and their "
+                  "backward passes: none: with the rest; cpu: in the memory of the host, from "
+                  "where it is brought one block ahead. The same bits in both cases."},
   };
 }
 

@@ -50,8 +50,7 @@ std::vector<RunKey> optim_keys() {
       {.name = "schedule",
        .field = named_field(&RunConfig::optim, &OptimConfig::schedule, &LearningRateSchedule::kind),
        .meaning = "How the rate falls after the warm-up: half a cosine, a line, not at all, or "
-                  "(wsd) a line over the last "
-                  "cooldown_steps only.",
+                  "(wsd) a line over the last cooldown_steps only.",
        .on_resume = needs_allowance},
       {.name = "warmup_steps",
        .field = schedule_member(&LearningRateSchedule::warmup_steps),
@@ -63,8 +62,7 @@ std::vector<RunKey> optim_keys() {
        .field = schedule_member(&LearningRateSchedule::decay_steps),
        .unit = "updates",
        .meaning = "Updates, counted from the first, after which min_lr is reached. Write it down "
-                  "if train.steps will "
-                  "be raised later: the schedule then stays what it was.",
+                  "if train.steps will be raised later: the schedule then stays what it was.",
        .minimum = 1,
        .automatic = "train.steps",
        .relevance = decays,
@@ -130,10 +128,9 @@ std::vector<RunKey> optim_keys() {
       // What local replicas do when they meet.
       {.name = "outer",
        .field = named_field(&RunConfig::optim, &OptimConfig::outer),
-       .meaning =
-           "What local replicas go on with: the average of their weights, or (nesterov, as in "
-           "DiLoCo) what a step of SGD with Nesterov momentum makes of the difference to the "
-           "last one.",
+       .meaning = "What local replicas go on with: the average of their weights, or (nesterov, as "
+                  "in DiLoCo) what a step of SGD with Nesterov momentum makes of the difference to "
+                  "the last one.",
        .relevance = {"mesh.dp_mode = \"local\"", is_local},
        .on_resume = needs_allowance},
       {.name = "outer_lr",

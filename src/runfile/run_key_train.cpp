@@ -75,8 +75,7 @@ std::vector<RunKey> train_keys() {
        .field = member(&TrainConfig::micro_batch),
        .unit = "sequences",
        .meaning = "Sequences that one rank takes through the model at a time; gradients accumulate "
-                  "until the rank's "
-                  "share of the global batch is done.",
+                  "until the rank's share of the global batch is done.",
        .minimum = 1,
        .maximum = 1e9},
       {.name = "steps",
@@ -148,11 +147,11 @@ std::vector<RunKey> train_keys() {
                   "false is faster and takes less. docs/gpu.md has the bytes."},
       {.name = "cuda_graphs",
        .field = named_field(&RunConfig::train, &TrainConfig::cuda_graphs),
-       .meaning = "On GPUs: the passes of micro-batches are recorded once and launched as a whole, "
-                  "to the same bits, which saves the time of launches where micro-batches are "
-                  "small. auto: up to 4096 tokens of a rank. They need mesh.tp, cp and pp of 1, no "
-                  "dropout, weights that need no gathering and gradients summed once per step "
-                  "(docs/gpu.md)."},
+       .meaning =
+           "On GPUs: the passes of micro-batches are recorded once and launched as a whole, to the "
+           "same bits, which saves the time of launches where micro-batches are small. auto: up to "
+           "4096 tokens of a rank. They need mesh.tp, cp and pp of 1, no dropout, weights that "
+           "need no gathering and gradients summed once per step (docs/gpu.md)."},
       {.name = "eval_every_steps",
        .field = member(&TrainConfig::eval_every_steps),
        .unit = "updates",

@@ -54,8 +54,7 @@ const Generator& known_generator(const std::string& name) {
   if (generator == nullptr) {
     const auto near = nearest(name, schedule_names());
     refuse(format_message(
-        "mesh.schedule = \"{}\" is no schedule (known are {}, and files that end in "
-        ".csv); {}",
+        "mesh.schedule = \"{}\" is no schedule (known are {}, and files that end in .csv); {}",
         name, fmt::join(schedule_names(), ", "),
         near ? format_message("did you mean \"{}\"?", *near) : "choose one of them"));
   }
@@ -119,26 +118,24 @@ void validate(const ScheduleRequest& request) {
   }
   const int least = generator.needs_whole_group ? request.stages : 1;
   if (request.micro_batches < least) {
-    refuse(
-        format_message("mesh.schedule = \"{}\" needs at least {} micro-batches per step with "
-                       "mesh.pp = {}, and there are {} (every stage must get one) {}, or set "
-                       "mesh.schedule to \"1f1b\"",
-                       request.name, least, request.stages, request.micro_batches,
-                       global_batch_for(request, least)));
+    refuse(format_message(
+        "mesh.schedule = \"{}\" needs at least {} micro-batches per step with mesh.pp = {}, and "
+        "there are {} (every stage must get one) {}, or set mesh.schedule to \"1f1b\"",
+        request.name, least, request.stages, request.micro_batches,
+        global_batch_for(request, least)));
   }
   const std::int64_t most_stages = most_cells / chunks;
   if (request.stages > most_stages) {
-    refuse(format_message(
-        "mesh.pp = {} with mesh.chunks = {} are too many stages (every rank holds the "
-        "lists of all); set mesh.pp to {} or less",
-        request.stages, chunks, most_stages));
+    refuse(
+        format_message("mesh.pp = {} with mesh.chunks = {} are too many stages (every rank holds "
+                       "the lists of all); set mesh.pp to {} or less",
+                       request.stages, chunks, most_stages));
   }
   const std::int64_t most_micro_batches = most_stages / request.stages;
   if (request.micro_batches > most_micro_batches) {
     refuse(format_message(
-        "a step of {} micro-batches through mesh.pp = {} stages is too long (every "
-        "rank holds the lists of all); lower train.global_batch, so that there are at "
-        "most {}, or mesh.pp",
+        "a step of {} micro-batches through mesh.pp = {} stages is too long (every rank holds the "
+        "lists of all); lower train.global_batch, so that there are at most {}, or mesh.pp",
         request.micro_batches, request.stages, most_micro_batches));
   }
 }

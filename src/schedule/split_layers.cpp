@@ -83,13 +83,11 @@ void require_layers(const model::Architecture& config, const LayerSplit& split,
   if (config.layers >= least) {
     return;
   }
-  throw UserError(
-      ExitCode::config,
-      format_message(
-          "mesh.pp = {} times mesh.chunks = {} are {} stages, and model.layers = {} (each "
-          "holds a layer); {}",
-          split.stages, split.chunks, split.stages * split.chunks, config.layers,
-          remedy(config.layers, split)));
+  throw UserError(ExitCode::config,
+                  format_message("mesh.pp = {} times mesh.chunks = {} are {} stages, and "
+                                 "model.layers = {} (each holds a layer); {}",
+                                 split.stages, split.chunks, split.stages * split.chunks,
+                                 config.layers, remedy(config.layers, split)));
 }
 
 /// The fewest layers of a stage that is given by hand: the ends have something else to hold.
@@ -153,10 +151,9 @@ void require_fit(const model::Architecture& config, const LayerSplit& split) {
   std::int64_t sum = 0;
   for (std::size_t stage = 0; stage < layers.size(); ++stage) {
     if (layers[stage] < least_layers(stage, layers.size()) || layers[stage] > config.layers) {
-      refuse(
-          format_message("gives stage {} {} layers (of {}, and 0 only where the embedding or the "
-                         "head is)",
-                         stage, layers[stage], config.layers));
+      refuse(format_message(
+          "gives stage {} {} layers (of {}, and 0 only where the embedding or the head is)", stage,
+          layers[stage], config.layers));
     }
     sum += layers[stage];
   }

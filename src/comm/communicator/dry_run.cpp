@@ -49,11 +49,10 @@ class DryRunCommunicator : public Communicator {
   std::unique_ptr<Communicator> split(int /*color*/, int /*key*/,
                                       const std::string& name) override {
     if (size_ > 1) {
-      throw UserError(
-          ExitCode::internal,
-          format_message("a dry run cannot split '{}' by color into '{}' (it knows only "
-                         "the color of rank {}); use subgroup()",
-                         name_, name, rank_));
+      throw UserError(ExitCode::internal,
+                      format_message("a dry run cannot split '{}' by color into '{}' (it knows "
+                                     "only the color of rank {}); use subgroup()",
+                                     name_, name, rank_));
     }
     return std::make_unique<DryRunCommunicator>(0, 1, name);
   }

@@ -80,10 +80,10 @@ std::int64_t model_ranks(const MeshShape& shape) {
     }
     product *= shape[axis];
     if (product > std::numeric_limits<int>::max()) {
-      throw UserError(ExitCode::config,
-                      format_message("{} is more ranks than can be counted (at most {}); use "
-                                     "smaller degrees",
-                                     product_text(shape, axes), std::numeric_limits<int>::max()));
+      throw UserError(
+          ExitCode::config,
+          format_message("{} is more ranks than can be counted (at most {}); use smaller degrees",
+                         product_text(shape, axes), std::numeric_limits<int>::max()));
     }
   }
   return product;
@@ -192,11 +192,10 @@ MeshShape resolve_mesh(MeshShape wanted, std::int64_t ranks, std::int64_t shares
   MeshShape shape = wanted;
   const std::int64_t each = model_ranks(shape);
   if (wanted.dp < 0) {
-    throw UserError(
-        ExitCode::config,
-        format_message("mesh.dp = {} is not a degree (it counts the copies of the model); "
-                       "use \"auto\" or a number from 1",
-                       wanted.dp));
+    throw UserError(ExitCode::config,
+                    format_message("mesh.dp = {} is not a degree (it counts the copies of the "
+                                   "model); use \"auto\" or a number from 1",
+                                   wanted.dp));
   }
   if (wanted.dp == 0) {
     if (ranks % each != 0) {

@@ -56,12 +56,10 @@ void require_one_nccl(Communicator& host) {
   const auto other = std::ranges::find_if(
       versions, [&](const std::string& one) { return one != versions.front(); });
   if (other != versions.end()) {
-    throw UserError(
-        ExitCode::config,
-        format_message(
-            "rank 0 has loaded NCCL {}, rank {} NCCL {} let LD_LIBRARY_PATH or the modules "
-            "of all nodes name the same libnccl.so.2",
-            versions.front(), other - versions.begin(), *other));
+    throw UserError(ExitCode::config,
+                    format_message("rank 0 has loaded NCCL {}, rank {} NCCL {} let LD_LIBRARY_PATH "
+                                   "or the modules of all nodes name the same libnccl.so.2",
+                                   versions.front(), other - versions.begin(), *other));
   }
 }
 
@@ -117,12 +115,11 @@ void tell(const Communicator& host, const device::DeviceFacts& facts,
           const DeviceOptions& options) {
   int version = 0;
   check_nccl(ncclGetVersion(&version), "ncclGetVersion");
-  log::info(
-      format_message("{} rank{} on {} ({} multiprocessors, {:.0f} GiB, driver for CUDA {}), "
-                     "NCCL {}",
-                     host.size(), host.size() == 1 ? "" : "s", facts.name, facts.multiprocessors,
-                     static_cast<double>(facts.total_bytes) / (1 << 30), facts.driver,
-                     nccl_version_text(version)));
+  log::info(format_message(
+      "{} rank{} on {} ({} multiprocessors, {:.0f} GiB, driver for CUDA {}), NCCL {}", host.size(),
+      host.size() == 1 ? "" : "s", facts.name, facts.multiprocessors,
+      static_cast<double>(facts.total_bytes) / (1 << 30), facts.driver,
+      nccl_version_text(version)));
   if (options.needs_kernels_first && !facts.loads_kernels_first) {
     log::warning(
         "CUDA loads kernels when they first run (CUDA_MODULE_LOADING says so) if the first step of "

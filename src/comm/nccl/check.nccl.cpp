@@ -71,14 +71,12 @@ void require_nccl_version() {
   int version = 0;
   check_nccl(ncclGetVersion(&version), "ncclGetVersion");
   if (version < oldest_version || version / 10000 != NCCL_MAJOR) {
-    throw UserError(
-        ExitCode::config,
-        format_message(
-            "the NCCL that was loaded is {} (this program was built with {} and needs {} "
-            "or a later {}.x); let LD_LIBRARY_PATH or the environment's modules name another "
-            "libnccl.so.2",
-            nccl_version_text(version), nccl_version_text(NCCL_VERSION_CODE),
-            nccl_version_text(oldest_version), NCCL_MAJOR));
+    throw UserError(ExitCode::config,
+                    format_message("the NCCL that was loaded is {} (this program was built with {} "
+                                   "and needs {} or a later {}.x); let LD_LIBRARY_PATH or the "
+                                   "environment's modules name another libnccl.so.2",
+                                   nccl_version_text(version), nccl_version_text(NCCL_VERSION_CODE),
+                                   nccl_version_text(oldest_version), NCCL_MAJOR));
   }
 }
 

@@ -81,10 +81,9 @@ void require_single_process(const std::string& program) {
   if (launch.size > 1) {
     throw UserError(
         ExitCode::config,
-        format_message(
-            "{} processes were started (the launcher set {}={}), and each would do all of "
-            "the work; start {} alone, without the launcher, or as one task of it",
-            launch.size, launch.variable, launch.size, program));
+        format_message("{} processes were started (the launcher set {}={}), and each would do all "
+                       "of the work; start {} alone, without the launcher, or as one task of it",
+                       launch.size, launch.variable, launch.size, program));
   }
 }
 

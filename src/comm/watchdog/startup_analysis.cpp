@@ -87,18 +87,17 @@ std::string place_text(const std::vector<int>& ranks, const std::string& host) {
 }
 
 std::string reason_of_all(std::size_t ranks, double limit_s) {
-  return ranks == 1
-             ? format_message(
-                   "MPI_Init has not come back within {:g} s (what runs beside this process, "
-                   "the launcher does not tell); look for a process that stands still before it, "
-                   "or raise watchdog.start_s if this start is only slow",
-                   limit_s)
-             : format_message(
-                   "all {} ranks have come to MPI_Init, and it has not come back within {:g} s "
-                   "(ranks that cannot reach each other over the network?)\n  let `fourfold "
-                   "doctor` look at the nodes, or raise watchdog.start_s if this start is only "
-                   "slow",
-                   ranks, limit_s);
+  return ranks == 1 ? format_message(
+                          "MPI_Init has not come back within {:g} s (what runs beside this "
+                          "process, the launcher does not tell); look for a process that stands "
+                          "still before it, or raise watchdog.start_s if this start is only slow",
+                          limit_s)
+                    : format_message(
+                          "all {} ranks have come to MPI_Init, and it has not come back within "
+                          "{:g} s (ranks that cannot reach each other over the network?)\n  let "
+                          "`fourfold doctor` look at the nodes, or raise watchdog.start_s if this "
+                          "start is only slow",
+                          ranks, limit_s);
 }
 
 std::string reason_of(const HangDiagnosis& verdict, double limit_s) {

@@ -270,11 +270,10 @@ void Watchdog::Impl::name_the_unheard(const WorldState& state) const {
     }
   }
   if (!unheard.empty()) {
-    log::local(
-        log::Level::warning,
-        format_message("{} cannot be heard over TCP (a firewall between nodes, or a host name "
-                       "that leads nowhere?) and will not be named should the run hang",
-                       ranks_text(unheard)));
+    log::local(log::Level::warning,
+               format_message("{} cannot be heard over TCP (a firewall between nodes, or a host "
+                              "name that leads nowhere?) and will not be named should the run hang",
+                              ranks_text(unheard)));
   }
 }
 

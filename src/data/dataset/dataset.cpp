@@ -92,10 +92,10 @@ std::vector<std::string> matches_of(const std::string& pattern) {
     names = names_like(pattern + ".bin");
   }
   if (names.empty()) {
-    throw UserError(ExitCode::config,
-                    format_message("{}: no file matches this pattern; check [data] and the current "
-                                   "folder",
-                                   pattern));
+    throw UserError(
+        ExitCode::config,
+        format_message("{}: no file matches this pattern; check [data] and the current folder",
+                       pattern));
   }
   return names;
 }
@@ -125,11 +125,10 @@ std::vector<std::int64_t> begins_of(const std::vector<io::TokenFile>& files) {
 std::int64_t samples_of(std::int64_t tokens, std::int64_t context, const std::string& first_file) {
   FOURFOLD_EXPECT(context >= 1);
   if (tokens < 2) {
-    throw UserError(
-        ExitCode::config,
-        format_message("{}: the data set has {} token(s) (a sample needs an input and a "
-                       "target, so at least 2); prepare more text",
-                       first_file, tokens));
+    throw UserError(ExitCode::config,
+                    format_message("{}: the data set has {} token(s) (a sample needs an input and "
+                                   "a target, so at least 2); prepare more text",
+                                   first_file, tokens));
   }
   return (tokens - 1 + context - 1) / context;
 }
@@ -148,11 +147,11 @@ std::vector<std::string> expand_patterns(std::span<const std::string> names) {
       continue;
     }
     if (name.find("**") != std::string::npos) {
-      throw UserError(ExitCode::config,
-                      format_message("{}: ** means no more than * in a pattern (of folders at any "
-                                     "depth there is none); name one for each depth, as in "
-                                     "[\"d/*.bin\", \"d/*/*.bin\"]",
-                                     name));
+      throw UserError(
+          ExitCode::config,
+          format_message("{}: ** means no more than * in a pattern (of folders at any depth there "
+                         "is none); name one for each depth, as in [\"d/*.bin\", \"d/*/*.bin\"]",
+                         name));
     }
     const std::vector<std::string> matches = matches_of(name);
     for (const std::string& match : matches) {

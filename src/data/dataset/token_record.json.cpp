@@ -72,11 +72,10 @@ TokenRecord record_in(const nlohmann::json& document) {
 }
 
 [[noreturn]] void refuse_pair(const std::filesystem::path& record, const std::string& why) {
-  throw UserError(
-      ExitCode::data_corrupt,
-      format_message("{}: {}; the files are of different runs of `fourfold data prepare`, "
-                     "or damaged: prepare them again",
-                     record.string(), why));
+  throw UserError(ExitCode::data_corrupt,
+                  format_message("{}: {}; the files are of different runs of `fourfold data "
+                                 "prepare`, or damaged: prepare them again",
+                                 record.string(), why));
 }
 
 /// Bytes of a file that belongs to `bin`. Where an older version has recorded no digest, nothing.
@@ -121,10 +120,11 @@ std::optional<TokenRecord> read_token_record(const std::filesystem::path& bin) {
   const auto status = std::filesystem::status(path, failure);
   if (bin.extension() == ".bin" && std::filesystem::exists(status) &&
       !std::filesystem::is_regular_file(status)) {
-    throw UserError(ExitCode::config,
-                    format_message("{}: is no regular file (the record of the token files lies "
-                                   "there); move it away",
-                                   path.string()));
+    throw UserError(
+        ExitCode::config,
+        format_message(
+            "{}: is no regular file (the record of the token files lies there); move it away",
+            path.string()));
   }
   if (bin.extension() == ".bin" && std::filesystem::exists(status) &&
       ::access(path.c_str(), R_OK) != 0) {
@@ -139,10 +139,9 @@ std::optional<TokenRecord> read_token_record(const std::filesystem::path& bin) {
   return read_json(detail::parse_json_file(path), record_in, [&](const std::string& why) {
     throw UserError(
         ExitCode::data_corrupt,
-        format_message(
-            "{}: is a damaged record of `fourfold data prepare` ({}); prepare the tokens "
-            "again, or move the record away to use them without",
-            path.string(), why));
+        format_message("{}: is a damaged record of `fourfold data prepare` ({}); prepare the "
+                       "tokens again, or move the record away to use them without",
+                       path.string(), why));
   });
 }
 

@@ -56,11 +56,10 @@ InputFormat format_of(const std::filesystem::path& file, std::string_view text,
   }
   throw UserError(
       ExitCode::config,
-      format_message(
-          "{}: is JSON, but not one object per line (which would be its documents?); make "
-          "JSON lines of it, for instance with jq -c '.[]' (a list) or jq -c . (objects), "
-          "or say --format=text to take it as plain text",
-          file.string()));
+      format_message("{}: is JSON, but not one object per line (which would be its documents?); "
+                     "make JSON lines of it, for instance with jq -c '.[]' (a list) or jq -c . "
+                     "(objects), or say --format=text to take it as plain text",
+                     file.string()));
 }
 
 void refuse_other_encoding(const std::filesystem::path& file, std::string_view text) {
@@ -72,10 +71,10 @@ void refuse_other_encoding(const std::filesystem::path& file, std::string_view t
   if (odd > 1 && odd * one_in > all) {
     throw UserError(
         ExitCode::config,
-        format_message("{}: {} of its first {} bytes are not UTF-8 (another encoding, or no text); "
-                       "make UTF-8 of it, for instance with iconv, or say --format=text if that is "
-                       "what you want",
-                       file.string(), odd, all));
+        format_message(
+            "{}: {} of its first {} bytes are not UTF-8 (another encoding, or no text); make UTF-8 "
+            "of it, for instance with iconv, or say --format=text if that is what you want",
+            file.string(), odd, all));
   }
 }
 

@@ -46,9 +46,8 @@ std::string text_of_line(const std::filesystem::path& file, std::size_t line_num
     throw UserError(
         ExitCode::data_corrupt,
         format_message(
-            "{}: {} (every line of a file of JSON lines must be an "
-            "object with its document under \"text\"); mend or remove the "
-            "line, or say --format=text if the file is plain text",
+            "{}: {} (every line of a file of JSON lines must be an object with its document under "
+            "\"text\"); mend or remove the line, or say --format=text if the file is plain text",
             file.string(),
             document.is_discarded() || (is_pythons && document.contains("text"))
                 ? defect_in(line, line_number)
@@ -56,10 +55,9 @@ std::string text_of_line(const std::filesystem::path& file, std::size_t line_num
   }
   std::string text = std::move(document["text"].get_ref<std::string&>());
   if (const std::size_t halves = is_pythons ? lone_halves(text, line) : 0; halves > 0) {
-    log::warning(
-        format_message("{}: line {}: {} halves of surrogate pairs are no characters, and "
-                       "became U+FFFD",
-                       file.string(), line_number, halves));
+    log::warning(format_message(
+        "{}: line {}: {} halves of surrogate pairs are no characters, and became U+FFFD",
+        file.string(), line_number, halves));
   }
   return text;
 }

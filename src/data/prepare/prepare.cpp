@@ -66,10 +66,10 @@ void refuse_other_tokens(const std::filesystem::path& bin, const std::filesystem
   } catch (const UserError& error) {
     throw UserError(
         ExitCode::config,
-        format_message("{}, {}: would be replaced, and are not the token files that the record "
-                       "beside them describes ({}); choose another --output, or move them and the "
-                       "record away",
-                       bin.string(), idx.string(), MadeLines{error.what()}));
+        format_message(
+            "{}, {}: would be replaced, and are not the token files that the record beside them "
+            "describes ({}); choose another --output, or move them and the record away",
+            bin.string(), idx.string(), MadeLines{error.what()}));
   }
 }
 
@@ -78,11 +78,11 @@ void refuse_name_of_tokenizer(const std::filesystem::path& record) {
   for (const char* const name : {"tokenizer.json", "tokenizer_config.json", "vocab.json",
                                  "config.json", "special_tokens_map.json"}) {
     if (record.filename() == name) {
-      throw UserError(ExitCode::config,
-                      format_message("{}: would be the name of the token files' record, and is the "
-                                     "one of a tokenizer's or a model's file; choose another "
-                                     "--output",
-                                     record.string()));
+      throw UserError(
+          ExitCode::config,
+          format_message("{}: would be the name of the token files' record, and is the one of a "
+                         "tokenizer's or a model's file; choose another --output",
+                         record.string()));
     }
   }
 }
@@ -91,11 +91,10 @@ void refuse_name_of_tokenizer(const std::filesystem::path& record) {
 void refuse_link(const std::filesystem::path& output) {
   std::error_code ignored;
   if (std::filesystem::is_symlink(std::filesystem::symlink_status(output, ignored))) {
-    throw UserError(
-        ExitCode::config,
-        format_message("{}: is a symbolic link, and would be replaced by a file; remove it, or "
-                       "name with --output the place that it leads to",
-                       output.string()));
+    throw UserError(ExitCode::config,
+                    format_message("{}: is a symbolic link, and would be replaced by a file; "
+                                   "remove it, or name with --output the place that it leads to",
+                                   output.string()));
   }
 }
 
@@ -130,10 +129,9 @@ void refuse_to_replace_others(const std::string& prefix, const PrepareOptions& o
     if (is_there(output) && !is_empty_file(output)) {
       throw UserError(
           ExitCode::config,
-          format_message(
-              "{}: is there already, and no {} beside it says that `fourfold data prepare` "
-              "made it; choose another --output, or move it away",
-              output.string(), outputs[0].string()));
+          format_message("{}: is there already, and no {} beside it says that `fourfold data "
+                         "prepare` made it; choose another --output, or move it away",
+                         output.string(), outputs[0].string()));
     }
   }
 }
@@ -198,21 +196,19 @@ class Preparation {
               const std::function<void(const PrepareProgress&)>& progress)
       : tokenizer_(tokenizer), options_(options), report_(progress) {
     if (options.append_end_of_text && !tokenizer.end_of_text()) {
-      throw UserError(
-          ExitCode::config,
-          format_message("the tokenizer has no end-of-text token ({}); leave --append-eot "
-                         "out or use another tokenizer",
-                         tokenizer.description()));
+      throw UserError(ExitCode::config,
+                      format_message("the tokenizer has no end-of-text token ({}); leave "
+                                     "--append-eot out or use another tokenizer",
+                                     tokenizer.description()));
     }
     require_name_for_record(tokenizer);
     if (const auto name = options.output_prefix.filename();
         name.empty() || name == "." || name == "..") {
       throw UserError(
           ExitCode::config,
-          format_message("--output {}: is a folder, and its files would have no name; add "
-                         "one, as in {}",
-                         options.output_prefix.string(),
-                         (options.output_prefix / "tokens").string()));
+          format_message(
+              "--output {}: is a folder, and its files would have no name; add one, as in {}",
+              options.output_prefix.string(), (options.output_prefix / "tokens").string()));
     }
     open_inputs();
     const std::vector<std::string> prefixes = prefixes_of(options);
@@ -277,10 +273,10 @@ class Preparation {
           *options_.document_separator));
     }
     if (lost_places_ > 0) {
-      log::warning(format_message(
-          "{} places of the text have no token in this vocabulary: they became its unknown token, "
-          "or were left out, and no model learns them ({})",
-          lost_places_, tokenizer_.description()));
+      log::warning(
+          format_message("{} places of the text have no token in this vocabulary: they became its "
+                         "unknown token, or were left out, and no model learns them ({})",
+                         lost_places_, tokenizer_.description()));
     }
     if (odd_bytes_ > 0 && is_of_bytes()) {
       log::info(format_message("{} bytes of the text are not UTF-8; `byte` takes them as they are",

@@ -182,11 +182,10 @@ void BpeModel::add_unknown(std::string_view spelled) {
     return;
   }
   if (unknown_id_ < 0) {
-    throw UserError(
-        ExitCode::config,
-        format_message("{}: a text has the character '{}' (the vocabulary lacks it, and "
-                       "the unknown token '{}', too); use another tokenizer",
-                       file_, spelled, *unknown_token_));
+    throw UserError(ExitCode::config,
+                    format_message("{}: a text has the character '{}' (the vocabulary lacks it, "
+                                   "and the unknown token '{}', too); use another tokenizer",
+                                   file_, spelled, *unknown_token_));
   }
   if (!fuse_unknown_) {
     close_unknown();

@@ -109,12 +109,11 @@ class Translator {
   };
 
   [[noreturn]] void refuse(std::string_view construct) const {
-    throw UserError(
-        ExitCode::config,
-        format_message("{}: the splitting expression '{}' uses {} (not supported: it could split "
-                       "differently here than in the tokenizers library); use another "
-                       "tokenizer (docs/data.md lists the kinds)",
-                       source_, from_, construct));
+    throw UserError(ExitCode::config,
+                    format_message("{}: the splitting expression '{}' uses {} (not supported: it "
+                                   "could split differently here than in the tokenizers library); "
+                                   "use another tokenizer (docs/data.md lists the kinds)",
+                                   source_, from_, construct));
   }
 
   [[noreturn]] void refuse_folding(char32_t character) const {

@@ -57,9 +57,9 @@ SplitExpression::SplitExpression(const Pattern& pattern, std::string_view source
   if (!compiled_->code) {
     throw UserError(
         ExitCode::config,
-        format_message("{}: the splitting expression '{}' cannot be compiled ({}); mend the "
-                       "tokenizer file",
-                       source, pattern.text, reason_of(error)));
+        format_message(
+            "{}: the splitting expression '{}' cannot be compiled ({}); mend the tokenizer file",
+            source, pattern.text, reason_of(error)));
   }
   // Where just-in-time compilation is not to be had, pcre2_match interprets: slower, same matches.
   pcre2_jit_compile(compiled_->code.get(), PCRE2_JIT_COMPLETE);
@@ -101,8 +101,7 @@ std::optional<SplitExpression::Match> SplitExpression::find(std::string_view tex
     throw UserError(
         ExitCode::config,
         format_message("{}: the splitting expression '{}' fails at byte {} of a text of {} bytes "
-                       "({}); split the "
-                       "text into smaller documents, or use another tokenizer",
+                       "({}); split the text into smaller documents, or use another tokenizer",
                        compiled_->source, compiled_->pattern, from, text.size(),
                        reason_of(outcome)));
   }

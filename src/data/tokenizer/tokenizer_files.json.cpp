@@ -43,10 +43,9 @@ TokenizerKind kind_of(const FileBytes& file) {
   }
   throw UserError(
       ExitCode::config,
-      format_message(
-          "{}: is no tokenizer by its content (known are tokenizer.json, vocab.json with "
-          "merges.txt beside it, and models of SentencePiece); name another file",
-          file.path.string()));
+      format_message("{}: is no tokenizer by its content (known are tokenizer.json, vocab.json "
+                     "with merges.txt beside it, and models of SentencePiece); name another file",
+                     file.path.string()));
 }
 
 fs::path merges_beside(const fs::path& vocabulary) {

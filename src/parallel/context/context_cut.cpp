@@ -92,27 +92,24 @@ void validate_context_cut(const model::Architecture& config, ContextMode mode, i
   if (config.context % (2 * cp) != 0) {
     throw UserError(
         ExitCode::config,
-        format_message(
-            "mesh.cp = {} does not fit model.context = {} (each rank takes two of {} equal "
-            "chunks of a sequence); set mesh.cp to {}{}",
-            cp, config.context, 2 * cp, degrees(), contexts_near(config, mode, tp, cp)));
+        format_message("mesh.cp = {} does not fit model.context = {} (each rank takes two of {} "
+                       "equal chunks of a sequence); set mesh.cp to {}{}",
+                       cp, config.context, 2 * cp, degrees(), contexts_near(config, mode, tp, cp)));
   }
   if (config.context / cp < tp) {
-    throw UserError(
-        ExitCode::config,
-        format_message("mesh.cp = {} with mesh.tp = {} is more than model.context = {} (every rank "
-                       "must hold some of it); set mesh.cp to {}",
-                       cp, tp, config.context, degrees()));
+    throw UserError(ExitCode::config,
+                    format_message("mesh.cp = {} with mesh.tp = {} is more than model.context = {} "
+                                   "(every rank must hold some of it); set mesh.cp to {}",
+                                   cp, tp, config.context, degrees()));
   }
   if (!deals_heads(config, mode, tp, cp)) {
     throw UserError(
         ExitCode::config,
-        format_message(
-            "mesh.cp = {} does not fit model.heads = {} with model.kv_heads = {} and "
-            "mesh.tp = {} (with mesh.context_mode = \"ulysses\" each rank takes the same "
-            "number of whole heads, or shares one key/value head with its neighbours); set "
-            "mesh.cp to {}, or mesh.context_mode to \"ring\"",
-            cp, config.attention.heads, config.attention.kv_heads, tp, degrees()));
+        format_message("mesh.cp = {} does not fit model.heads = {} with model.kv_heads = {} and "
+                       "mesh.tp = {} (with mesh.context_mode = \"ulysses\" each rank takes the "
+                       "same number of whole heads, or shares one key/value head with its "
+                       "neighbours); set mesh.cp to {}, or mesh.context_mode to \"ring\"",
+                       cp, config.attention.heads, config.attention.kv_heads, tp, degrees()));
   }
 }
 

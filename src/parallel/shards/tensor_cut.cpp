@@ -91,21 +91,20 @@ void validate_tensor_cut(const model::Architecture& config, int tp) {
   if (!heads_divide(config, tp)) {
     throw UserError(
         ExitCode::config,
-        format_message(
-            "mesh.tp = {} does not fit model.heads = {} with model.kv_heads = {} (each rank "
-            "takes the same number of whole heads, or shares one key/value head with its "
-            "neighbours); set it to one of {}",
-            tp, config.attention.heads, config.attention.kv_heads, degrees_that_work(config)));
+        format_message("mesh.tp = {} does not fit model.heads = {} with model.kv_heads = {} (each "
+                       "rank takes the same number of whole heads, or shares one key/value head "
+                       "with its neighbours); set it to one of {}",
+                       tp, config.attention.heads, config.attention.kv_heads,
+                       degrees_that_work(config)));
   }
   for (const auto& [key, size] :
        {std::pair{"ffn", config.feed_forward.width}, std::pair{"vocab", config.vocab},
         std::pair{"context", config.context}}) {
     if (size < tp) {
-      throw UserError(
-          ExitCode::config,
-          format_message("mesh.tp = {} is more than model.{} = {} (every rank must hold "
-                         "some of it); set it to one of {}",
-                         tp, key, size, degrees_that_work(config)));
+      throw UserError(ExitCode::config,
+                      format_message("mesh.tp = {} is more than model.{} = {} (every rank must "
+                                     "hold some of it); set it to one of {}",
+                                     tp, key, size, degrees_that_work(config)));
     }
   }
 }

@@ -125,8 +125,8 @@ std::optional<std::string> change_in_whole(const io::Checkpoint& before, const D
   }
   if (read_bytes > 0) {
     log::info(
-        format_message("training files that were written to since the checkpoint: {} MB read, "
-                       "and what is in them is what was prepared",
+        format_message("training files that were written to since the checkpoint: {} MB read, and "
+                       "what is in them is what was prepared",
                        (read_bytes + 999'999) / 1'000'000));
   }
   if (!passed_over.empty()) {
@@ -298,14 +298,13 @@ void refuse_foreign_data(const io::Checkpoint& checkpoint, const DataFacts& data
     if (trained_on.empty() || is_one_of(maker, trained_on)) {
       continue;
     }
-    object(
-        fmt::format("{} made the tokens of data.train ({} different ones), and {} was trained on "
-                    "those of {} ({}){}",
-                    maker.tokenizer, maker.vocab, checkpoint.path().string(),
-                    trained_on.front().tokenizer, trained_on.front().vocab,
-                    change_between(trained_on.front(), maker)),
-        allowed, "each token would begin with the weights of another",
-        "prepare the text with that tokenizer", "set data.allow_mixed_tokenizers = true");
+    object(fmt::format("{} made the tokens of data.train ({} different ones), and {} was trained "
+                       "on those of {} ({}){}",
+                       maker.tokenizer, maker.vocab, checkpoint.path().string(),
+                       trained_on.front().tokenizer, trained_on.front().vocab,
+                       change_between(trained_on.front(), maker)),
+           allowed, "each token would begin with the weights of another",
+           "prepare the text with that tokenizer", "set data.allow_mixed_tokenizers = true");
     return;
   }
 }

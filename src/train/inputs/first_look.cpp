@@ -56,11 +56,10 @@ void refuse_to_abandon(const runfile::RunConfig& config, const std::filesystem::
   if (const auto step = newest_step_beside(recorded->checkpoint_dir, steps)) {
     throw UserError(
         ExitCode::config,
-        format_message(
-            "log.dir = \"{}\" is the folder of a run whose checkpoints are in {} (step {}), "
-            "and checkpoint.dir = \"{}\" holds none: the run would begin anew; set "
-            "checkpoint.dir to where its checkpoints are, or choose another log.dir",
-            config.log.dir, recorded->checkpoint_dir, *step, config.checkpoint.dir));
+        format_message("log.dir = \"{}\" is the folder of a run whose checkpoints are in {} (step "
+                       "{}), and checkpoint.dir = \"{}\" holds none: the run would begin anew; set "
+                       "checkpoint.dir to where its checkpoints are, or choose another log.dir",
+                       config.log.dir, recorded->checkpoint_dir, *step, config.checkpoint.dir));
   }
 }
 
@@ -76,13 +75,12 @@ void refuse_to_go_on_as_another(const runfile::RunConfig& config,
   if (const auto step = newest_step_beside(recorded->checkpoint_dir, config.checkpoint.dir)) {
     throw UserError(
         ExitCode::config,
-        format_message(
-            "log.dir = \"{}\" is the folder of a run whose checkpoints are in {} (step {}), and "
-            "those of checkpoint.dir = \"{}\" are of another run (log.dir: {} -> {}), which would "
-            "go on over its record; set checkpoint.dir to where its checkpoints are, or choose "
-            "another log.dir",
-            config.log.dir, recorded->checkpoint_dir, *step, config.checkpoint.dir, log_dir.before,
-            log_dir.after));
+        format_message("log.dir = \"{}\" is the folder of a run whose checkpoints are in {} (step "
+                       "{}), and those of checkpoint.dir = \"{}\" are of another run (log.dir: {} "
+                       "-> {}), which would go on over its record; set checkpoint.dir to where its "
+                       "checkpoints are, or choose another log.dir",
+                       config.log.dir, recorded->checkpoint_dir, *step, config.checkpoint.dir,
+                       log_dir.before, log_dir.after));
   }
 }
 
@@ -112,10 +110,10 @@ void refuse_folder_of_steps(const runfile::RunConfig& config, const std::filesys
   if (const auto step = newest_step_beside(config.log.dir, steps)) {
     throw UserError(
         ExitCode::config,
-        format_message("log.dir = \"{}\" is a folder of checkpoints (it holds step {}), and a new "
-                       "run would begin in it; set log.dir to the folder of the run, or to one of "
-                       "its own",
-                       config.log.dir, *step));
+        format_message(
+            "log.dir = \"{}\" is a folder of checkpoints (it holds step {}), and a new run would "
+            "begin in it; set log.dir to the folder of the run, or to one of its own",
+            config.log.dir, *step));
   }
 }
 

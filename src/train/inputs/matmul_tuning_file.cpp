@@ -42,13 +42,12 @@ std::optional<LibraryTuning> read_matmul_tuning(const std::filesystem::path& pat
   const std::optional<std::string> text = io::text_if_readable(path, most_bytes);
   auto choices = text ? choices_from_json(*text) : std::nullopt;
   if (!choices) {
-    throw UserError(
-        ExitCode::config,
-        format_message(
-            "train.matmul_tuning_file = \"{}\" is not to be used (it is {}); name "
-            "another file, or remove it: it is made anew",
-            path.string(),
-            text ? "none that fourfold has written" : "no regular file that can be read"));
+    throw UserError(ExitCode::config,
+                    format_message("train.matmul_tuning_file = \"{}\" is not to be used (it is "
+                                   "{}); name another file, or remove it: it is made anew",
+                                   path.string(),
+                                   text ? "none that fourfold has written"
+                                        : "no regular file that can be read"));
   }
   return choices;
 }

@@ -52,11 +52,10 @@ schedule::Schedule schedule_from_file(const runfile::RunConfig& config, const co
   schedule::Schedule schedule = schedule::read_schedule_csv(
       csv, name, mesh.pp, static_cast<int>(batch_plan(config, mesh).accumulation_steps()));
   if (config.mesh.chunks != 0 && config.mesh.chunks != schedule.chunks) {
-    throw UserError(
-        ExitCode::config,
-        format_message("mesh.chunks = {}, but the schedule {} has {} (they are its cells); "
-                       "set it to {} or leave it out",
-                       config.mesh.chunks, name, schedule.chunks, schedule.chunks));
+    throw UserError(ExitCode::config,
+                    format_message("mesh.chunks = {}, but the schedule {} has {} (they are its "
+                                   "cells); set it to {} or leave it out",
+                                   config.mesh.chunks, name, schedule.chunks, schedule.chunks));
   }
   return schedule;
 }
@@ -71,11 +70,10 @@ schedule::Schedule schedule_from_file(const runfile::RunConfig& config, const co
           ? fmt::format("mesh.cp = {} (with mesh.dp_mode = \"local\" the {} ranks of each replica",
                         mesh.cp, plane)
           : fmt::format("mesh.dp = {} x mesh.cp = {} (these {} ranks", mesh.dp, mesh.cp, plane);
-  throw UserError(
-      ExitCode::config,
-      format_message("mesh.zero_group = {} does not divide {} are dealt to groups of that "
-                     "size); set it to {}, or leave it out",
-                     group, ranks, below));
+  throw UserError(ExitCode::config,
+                  format_message("mesh.zero_group = {} does not divide {} are dealt to groups of "
+                                 "that size); set it to {}, or leave it out",
+                                 group, ranks, below));
 }
 
 schedule::StageLayout lay_out(const runfile::RunConfig& config, const comm::MeshShape& mesh,
@@ -166,10 +164,10 @@ std::string schedule_text(const runfile::RunConfig& config) {
     const auto near = nearest(name, schedule::schedule_names());
     throw UserError(
         ExitCode::config,
-        format_message("mesh.schedule = \"{}\" is neither a schedule ({}) nor a file that can be "
-                       "read; {}",
-                       name, fmt::join(schedule::schedule_names(), ", "),
-                       near ? format_message("did you mean \"{}\"?", *near) : "use one of these"));
+        format_message(
+            "mesh.schedule = \"{}\" is neither a schedule ({}) nor a file that can be read; {}",
+            name, fmt::join(schedule::schedule_names(), ", "),
+            near ? format_message("did you mean \"{}\"?", *near) : "use one of these"));
   }
   return std::move(*text);
 }
@@ -204,10 +202,10 @@ runfile::RunConfig config_on(const runfile::RunConfig& saved, const std::string&
   std::string batch;
   for (const std::string& text : overrides) {
     if (!text.starts_with("mesh.")) {
-      throw UserError(ExitCode::config,
-                      format_message("{} is no key of [mesh] (a state is cut by these alone); "
-                                     "leave it out",
-                                     text.substr(0, text.find('='))));
+      throw UserError(
+          ExitCode::config,
+          format_message("{} is no key of [mesh] (a state is cut by these alone); leave it out",
+                         text.substr(0, text.find('='))));
     }
     if (text.starts_with("mesh.dp=") && text != "mesh.dp=auto") {
       batch = "train.global_batch=" + text.substr(8);
@@ -254,15 +252,13 @@ ResolvedRun resolve_run(const runfile::EffectiveConfig& effective, std::int64_t 
 }
 
 ResolvedRun resolve_run(const runfile::EffectiveConfig& effective, comm::Communicator& world) {
-  const auto mesh = placed(effective, [&](const runfile::RunConfig& config) {
-    return mesh_of(config, world.size());
-  });
+  const auto mesh = placed(
+      effective, [&](const runfile::RunConfig& config) { return mesh_of(config, world.size()); });
   std::string csv;
   comm::run_on_root(world, [&] { csv = schedule_file_text(effective); });
   csv = comm::broadcast_text(world, std::move(csv), 0);
-  return placed(effective, [&](const runfile::RunConfig& config) {
-    return resolve(config, mesh, csv);
-  });
+  return placed(effective,
+                [&](const runfile::RunConfig& config) { return resolve(config, mesh, csv); });
 }
 
 ResolvedRun resolve_run(runfile::EffectiveConfig effective, const comm::MeshShape& mesh) {
@@ -274,11 +270,10 @@ ResolvedRun resolve_target(const runfile::RunConfig& saved, const std::string& m
   runfile::RunConfig config = config_on(saved, mesh);
   const comm::MeshShape shape = config.mesh.shape;
   if (shape.dp == 0) {
-    throw UserError(
-        ExitCode::config,
-        format_message("the mesh \"{}\" leaves dp open, and there are no ranks here to tell "
-                       "it from; give its number",
-                       mesh));
+    throw UserError(ExitCode::config,
+                    format_message("the mesh \"{}\" leaves dp open, and there are no ranks here to "
+                                   "tell it from; give its number",
+                                   mesh));
   }
   constexpr std::int64_t enough_micro_batches = 4;  // per stage and chunk, for any schedule
   config.train.global_batch =

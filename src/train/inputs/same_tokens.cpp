@@ -196,11 +196,9 @@ void require_same_on_ranks(std::span<const std::string> lines, comm::Communicato
   for (const auto& [line, ranks] : ranks_by_line) {
     parts.push_back(fmt::format("{} on {}", line, ranks_text(ranks)));
   }
-  throw UserError(
-      ExitCode::config,
-      format_message("the ranks were started differently ({}); start all of them with the "
-                     "same run file and options",
-                     fmt::join(parts, "; ")));
+  throw UserError(ExitCode::config, format_message("the ranks were started differently ({}); start "
+                                                   "all of them with the same run file and options",
+                                                   fmt::join(parts, "; ")));
 }
 
 }  // namespace fourfold::train

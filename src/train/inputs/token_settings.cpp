@@ -91,11 +91,10 @@ void object(EffectiveConfig& effective, const std::string& what, const std::stri
   }
   throw UserError(
       ExitCode::config,
-      runfile::located(
-          format_message("{} (the same number would mean different texts); {}, or accept "
-                         "that with data.allow_mixed_tokenizers = true",
-                         what, remedy),
-          effective.origins));
+      runfile::located(format_message("{} (the same number would mean different texts); {}, or "
+                                      "accept that with data.allow_mixed_tokenizers = true",
+                                      what, remedy),
+                       effective.origins));
 }
 
 void compare_files(EffectiveConfig& effective, const Makers& makers) {
@@ -103,12 +102,11 @@ void compare_files(EffectiveConfig& effective, const Makers& makers) {
   const auto other = std::ranges::find_if(
       makers.known, [&](const TokenMaker& maker) { return are_different(first, maker); });
   if (other != makers.known.end()) {
-    object(
-        effective,
-        format_message("data.train and data.validation name files of different tokenizers: {} says "
-                       "{}, and {} says {}",
-                       first.file, told(first), other->file, told(*other)),
-        "name files of one tokenizer");
+    object(effective,
+           format_message("data.train and data.validation name files of different tokenizers: {} "
+                          "says {}, and {} says {}",
+                          first.file, told(first), other->file, told(*other)),
+           "name files of one tokenizer");
   }
 }
 
@@ -137,8 +135,8 @@ void resolve_vocab(EffectiveConfig& effective, const Makers& makers) {
     throw UserError(
         ExitCode::config,
         runfile::located(
-            format_message("model.vocab = {} ({}) is less than the {} tokens that {} says "
-                           "its tokenizer has; {}",
+            format_message("model.vocab = {} ({}) is less than the {} tokens that {} says its "
+                           "tokenizer has; {}",
                            vocab, place, largest->vocab, largest->file,
                            origin_of(effective, vocab_key).source == Origin::Source::derived
                                ? "name token files of the checkpoint's tokenizer"
@@ -149,9 +147,8 @@ void resolve_vocab(EffectiveConfig& effective, const Makers& makers) {
       static_cast<double>(vocab) <= 1.05 * static_cast<double>(largest->vocab) || vocab <= rounded;
   if (!is_padding) {
     effective.warnings.push_back(format_message(
-        "model.vocab = {} ({}), but the token files have only {} different tokens at "
-        "most ({}): the rest of the embedding is never trained; set it to {}, or leave "
-        "it out in a new run",
+        "model.vocab = {} ({}), but the token files have only {} different tokens at most ({}): "
+        "the rest of the embedding is never trained; set it to {}, or leave it out in a new run",
         vocab, place, largest->vocab, largest->file, rounded));
   }
 }
@@ -186,22 +183,21 @@ void note_files_without_record(EffectiveConfig& effective, const Makers& makers)
       effective.config.data.tokenizer = runfile::unknown_tokenizer_name;
       effective.origins[tokenizer_key] = {Origin::Source::derived, "token files without a record"};
     }
-    effective.notes.push_back(format_message(
-        "{}{}: no record says which tokenizer made {}; model.vocab = {} ({}) and data.tokenizer = "
-        "\"{}\" ({}) are used as they are",
-        makers.without_record.front(),
-        makers.without_record.size() > 1
-            ? format_message(" and {} more files", makers.without_record.size() - 1)
-            : "",
-        makers.without_record.size() > 1 ? "them" : "it", effective.config.model.vocab,
-        origin_of(effective, vocab_key).str(), effective.config.data.tokenizer,
-        origin_of(effective, tokenizer_key).str()));
+    effective.notes.push_back(
+        format_message("{}{}: no record says which tokenizer made {}; model.vocab = {} ({}) and "
+                       "data.tokenizer = \"{}\" ({}) are used as they are",
+                       makers.without_record.front(),
+                       makers.without_record.size() > 1
+                           ? format_message(" and {} more files", makers.without_record.size() - 1)
+                           : "",
+                       makers.without_record.size() > 1 ? "them" : "it",
+                       effective.config.model.vocab, origin_of(effective, vocab_key).str(),
+                       effective.config.data.tokenizer, origin_of(effective, tokenizer_key).str()));
   }
   if (!makers.missing.empty() && is_default(effective, vocab_key)) {
-    effective.notes.push_back(
-        format_message("model.vocab = {} is the default, since the token files "
-                       "cannot be looked at ({})",
-                       effective.config.model.vocab, makers.missing));
+    effective.notes.push_back(format_message(
+        "model.vocab = {} is the default, since the token files cannot be looked at ({})",
+        effective.config.model.vocab, makers.missing));
   }
 }
 

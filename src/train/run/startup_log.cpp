@@ -54,8 +54,8 @@ void log_run_summary_traffic(const StepRunner& runner, comm::Mesh& mesh) {
   }
   if (const OuterOptimizer& outer = runner.outer_optimizer(); outer.in_use()) {
     log::info(
-        format_message("{} replicas train by themselves: {:.2f} MB of weights sent per rank "
-                       "every {} steps, optim.outer = \"{}\"",
+        format_message("{} replicas train by themselves: {:.2f} MB of weights sent per rank every "
+                       "{} steps, optim.outer = \"{}\"",
                        mesh.shape().dp, in_mb(outer.sent_bytes()), wanted.average_every,
                        name(config.optim.outer)));
   } else if (wanted.dp_mode == runfile::DataParallelMode::local) {
@@ -77,8 +77,7 @@ void log_run_summary(const StepRunner& runner, comm::Mesh& mesh, const data::Tok
                      const device::Arena& memory) {
   const runfile::RunConfig& config = runner.resolved().config;
   log::info(format_message(
-      "{} with {:.2f} M parameters, {} on mesh {}, {} samples of {} tokens per "
-      "epoch",
+      "{} with {:.2f} M parameters, {} on mesh {}, {} samples of {} tokens per epoch",
       model::family_name(config.model), in_mb(model::parameter_count(config.model)),
       name(config.train.precision), mesh.shape().str(), dataset.samples(), dataset.context()));
   log_run_summary_memory(runner, mesh, memory);

@@ -95,10 +95,9 @@ void CheckpointWriter::save(const MakeRequest& request) {
   const Stopwatch watch;
   const device::Range range("checkpoint");
   if (!savers_.empty() && !has_free_copy()) {
-    log::info(
-        format_message("the next checkpoint waits for that of step {}, which is still being "
-                       "written",
-                       under_way_.front().step.step));
+    log::info(format_message(
+        "the next checkpoint waits for that of step {}, which is still being written",
+        under_way_.front().step.step));
     finish_oldest();
   }
   wait_until_read();

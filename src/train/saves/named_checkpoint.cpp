@@ -30,11 +30,10 @@ bool is_folder(const fs::path& path) {
 }
 
 [[noreturn]] void refuse(const std::string& path, const std::string& why) {
-  throw UserError(
-      ExitCode::config,
-      format_message("{}: is no checkpoint ({}); name a step, a folder of steps, a run's "
-                     "folder or its run file",
-                     path, why));
+  throw UserError(ExitCode::config,
+                  format_message("{}: is no checkpoint ({}); name a step, a folder of steps, a "
+                                 "run's folder or its run file",
+                                 path, why));
 }
 
 /// A run file says where its checkpoints are.
@@ -145,10 +144,9 @@ fs::path of_run(const std::string& path) {
     return beside;
   }
   if (!fs::path(places.checkpoint_dir).is_absolute()) {
-    refuse(path,
-           format_message("it is the folder of a run whose checkpoint.dir was {}, as seen from "
-                          "where it was started",
-                          places.checkpoint_dir));
+    refuse(path, format_message("it is the folder of a run whose checkpoint.dir was {}, as seen "
+                                "from where it was started",
+                                places.checkpoint_dir));
   }
   return places.checkpoint_dir;
 }

@@ -66,11 +66,11 @@ void tell_rates(const runfile::RunConfig& config, const io::Checkpoint& checkpoi
     log::info(runfile::rate_eta(before.optim.schedule, schedule, made, steps));
   }
   if (runfile::ends_at_rate_zero(schedule, made, steps)) {
-    log::warning(format_message(
-        "the learning rate of all updates from {} to {} is 0: they change no weights; "
-        "set optim.decay_steps = {} or optim.min_lr, and allow it with "
-        "--allow-change=optim.decay_steps or --allow-change=optim.min_lr",
-        made + 1, steps, steps));
+    log::warning(
+        format_message("the learning rate of all updates from {} to {} is 0: they change no "
+                       "weights; set optim.decay_steps = {} or optim.min_lr, and allow it with "
+                       "--allow-change=optim.decay_steps or --allow-change=optim.min_lr",
+                       made + 1, steps, steps));
   }
 }
 
@@ -201,11 +201,11 @@ const char* key_of_folder(const runfile::RunConfig& config) {
                                      std::int64_t newest) {
   throw UserError(
       ExitCode::config,
-      format_message("checkpoint.resume = {} is step {}, but {} already holds step {} (steps are "
-                     "never overwritten, so this run could not save); name another {}, or "
-                     "remove the later steps",
-                     request.config.checkpoint.resume, origin.step(),
-                     request.store.directory().string(), newest, key_of_folder(request.config)));
+      format_message(
+          "checkpoint.resume = {} is step {}, but {} already holds step {} (steps are never "
+          "overwritten, so this run could not save); name another {}, or remove the later steps",
+          request.config.checkpoint.resume, origin.step(), request.store.directory().string(),
+          newest, key_of_folder(request.config)));
 }
 
 /// A run clears its node-local steps when it begins: it cannot go on from one in place.
@@ -250,8 +250,8 @@ std::optional<io::Checkpoint> open_origin(const ResumeRequest& request, comm::Co
       throw;
     }
     log::info(
-        format_message("{} holds steps of a run that began at {}, which cannot be opened any "
-                       "more ({}): going on from the newest",
+        format_message("{} holds steps of a run that began at {}, which cannot be opened any more "
+                       "({}): going on from the newest",
                        request.store.directory().string(), path, MadeLines{error.what()}));
     return std::nullopt;
   }
@@ -339,8 +339,8 @@ std::optional<Resumed> resume(const ResumeRequest& request, comm::Communicator& 
   if (request.config.checkpoint.weights_only && (mode == "auto" || mode == "never")) {
     throw UserError(
         ExitCode::config,
-        format_message("checkpoint.weights_only = true does not go with checkpoint.resume = "
-                       "\"{}\" (whose weights?); name a step directory there, or leave it out",
+        format_message("checkpoint.weights_only = true does not go with checkpoint.resume = \"{}\" "
+                       "(whose weights?); name a step directory there, or leave it out",
                        mode));
   }
   // Once more: what look_before_lease() saw may have changed until the lease was there.
@@ -359,9 +359,8 @@ std::optional<Resumed> resume(const ResumeRequest& request, comm::Communicator& 
   if (io::newest_step(request.store.directory(), world) >= 0) {
     throw UserError(
         ExitCode::config,
-        format_message("checkpoint.resume is \"never\" but {} holds checkpoints (their "
-                       "steps are never overwritten); name another {} or "
-                       "remove them",
+        format_message("checkpoint.resume is \"never\" but {} holds checkpoints (their steps are "
+                       "never overwritten); name another {} or remove them",
                        request.store.directory().string(), key_of_folder(request.config)));
   }
   return std::nullopt;

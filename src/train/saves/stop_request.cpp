@@ -173,10 +173,9 @@ bool StopRequest::takes_save_file() {
   }
   if ((error = io::remove_fenced(file))) {
     save_file_stays_ = true;
-    log::warning(
-        format_message("{}: saving once, but it cannot be removed ({}); remove it to be able "
-                       "to ask again",
-                       file.string(), error.message()));
+    log::warning(format_message(
+        "{}: saving once, but it cannot be removed ({}); remove it to be able to ask again",
+        file.string(), error.message()));
   }
   return true;
 }
@@ -254,18 +253,17 @@ std::optional<double> deadline_from_environment(double now_unix_s) {
     const double seconds = std::strtod(text.c_str(), &end);
     const bool is_time = *end == '\0' && seconds > 0 && std::isfinite(seconds);
     if (is_time && seconds > now_unix_s) {
-      log::info(format_message(
-          "the job ends in {} ({}): the run saves and stops before that; unset it if another job "
-          "has left it here",
-          telemetry::duration_text(seconds - now_unix_s), name));
+      log::info(
+          format_message("the job ends in {} ({}): the run saves and stops before that; unset it "
+                         "if another job has left it here",
+                         telemetry::duration_text(seconds - now_unix_s), name));
       return seconds;
     }
     if (!is_time && name == own) {
-      throw UserError(
-          ExitCode::config,
-          format_message("FOURFOLD_DEADLINE is \"{}\" (it must be the end of the job in seconds "
-                         "since 1970); set it with date +%s, or unset it",
-                         printable(text)));
+      throw UserError(ExitCode::config,
+                      format_message("FOURFOLD_DEADLINE is \"{}\" (it must be the end of the job "
+                                     "in seconds since 1970); set it with date +%s, or unset it",
+                                     printable(text)));
     }
     log::warning(
         format_message("{}={} is ignored ({}); set FOURFOLD_DEADLINE if this job ends at some time",

@@ -26,26 +26,24 @@ std::optional<UserError> divergence(const StepOutcome& outcome, const runfile::T
   }
   if (std::isfinite(outcome.loss) && config.precision == DType::f16) {
     const bool moves = config.loss_scale == 0;
-    return UserError(
-        ExitCode::data_corrupt,
-        format_message(
-            "gradients overflow f16 at step {} though the loss is multiplied by {} only "
-            "({}; nothing of this step is saved) {}, or train with train.precision = "
-            "\"bf16\", and resume from {}",
-            step, outcome.loss_scale,
-            moves ? "train.loss_scale_min, the lowest allowed" : "train.loss_scale, which is fixed",
-            moves ? "lower train.loss_scale_min if it is above 1, lower optim.lr or "
-                    "lengthen optim.warmup_steps"
-                  : "lower it, or set it to \"auto\"",
-            text_of(last_checkpoint)));
+    return UserError(ExitCode::data_corrupt,
+                     format_message("gradients overflow f16 at step {} though the loss is "
+                                    "multiplied by {} only ({}; nothing of this step is saved) {}, "
+                                    "or train with train.precision = \"bf16\", and resume from {}",
+                                    step, outcome.loss_scale,
+                                    moves ? "train.loss_scale_min, the lowest allowed"
+                                          : "train.loss_scale, which is fixed",
+                                    moves ? "lower train.loss_scale_min if it is above 1, lower "
+                                            "optim.lr or lengthen optim.warmup_steps"
+                                          : "lower it, or set it to \"auto\"",
+                                    text_of(last_checkpoint)));
   }
   return UserError(
       ExitCode::data_corrupt,
-      format_message(
-          "loss {} and gradient norm {} at step {} (training has diverged, nothing of it "
-          "is saved); lower optim.lr or lengthen optim.warmup_steps and resume from {}; if the "
-          "weights were lost before it was saved, from the step before",
-          outcome.loss, outcome.grad_norm, step, text_of(last_checkpoint)));
+      format_message("loss {} and gradient norm {} at step {} (training has diverged, nothing of "
+                     "it is saved); lower optim.lr or lengthen optim.warmup_steps and resume from "
+                     "{}; if the weights were lost before it was saved, from the step before",
+                     outcome.loss, outcome.grad_norm, step, text_of(last_checkpoint)));
 }
 
 std::optional<UserError> divergence(const Evaluation& evaluation, std::int64_t step,
@@ -55,9 +53,8 @@ std::optional<UserError> divergence(const Evaluation& evaluation, std::int64_t s
   }
   return UserError(
       ExitCode::data_corrupt,
-      format_message("validation loss {} after step {} (training has diverged, nothing "
-                     "since is saved); lower optim.lr or lengthen optim.warmup_steps and "
-                     "resume from {}",
+      format_message("validation loss {} after step {} (training has diverged, nothing since is "
+                     "saved); lower optim.lr or lengthen optim.warmup_steps and resume from {}",
                      evaluation.loss, step, text_of(last_checkpoint)));
 }
 

@@ -120,8 +120,7 @@ void MatmulCheck::note(const std::string& product, const Departure& departure) {
   errors_.largest = std::max(errors_.largest, departure.error);
   if (departure.error > tolerance_ && errors_.first_wrong.empty()) {
     errors_.first_wrong = fmt::format(
-        "rank {}: {}, call {} of the step: {} differs by {:.3g} times what rounding "
-        "makes there",
+        "rank {}: {}, call {} of the step: {} differs by {:.3g} times what rounding makes there",
         rank_, product, call, departure.place, departure.error);
   }
 }

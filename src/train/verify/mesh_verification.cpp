@@ -87,10 +87,10 @@ void require_same_tensors(const RunOnMesh& reference, const RunOnMesh& other) {
       model::parameter_table(other.config.model)) {
     throw UserError(
         ExitCode::config,
-        format_message("--mesh {} has another model than the reference --mesh {} (their "
-                       "tensors have other names or shapes: there is nothing to compare); "
-                       "leave the keys of [model] out",
-                       other.name, reference.name));
+        format_message(
+            "--mesh {} has another model than the reference --mesh {} (their tensors have other "
+            "names or shapes: there is nothing to compare); leave the keys of [model] out",
+            other.name, reference.name));
   }
 }
 
@@ -134,10 +134,9 @@ MeshComparison train_reference(const RunOnMesh& reference, std::int64_t steps,
   if (itself.skipped_steps == steps) {
     throw UserError(
         ExitCode::config,
-        format_message(
-            "all {} steps of the reference overflow f16 and are skipped (nothing is left "
-            "to compare); lower train.loss_scale_initial, or give more --steps",
-            steps));
+        format_message("all {} steps of the reference overflow f16 and are skipped (nothing is "
+                       "left to compare); lower train.loss_scale_initial, or give more --steps",
+                       steps));
   }
   return itself;
 }
