@@ -32,7 +32,8 @@ std::vector<std::string> table_names() {
 
 /// ", did you mean "layers"?" or where the key belongs, or what there is.
 std::string hint_for_key(const std::string& table, const std::string& name) {
-  const std::vector<std::string> known = names_in_table(table);
+  const std::string_view now = table_now(table);
+  const std::vector<std::string> known = names_in_table(now.empty() ? table : std::string(now));
   if (const auto near = likely(name, known)) {
     return format_message("; did you mean \"{}\"?", *near);
   }
