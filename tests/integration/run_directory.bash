@@ -27,8 +27,9 @@ expect cmp run.toml run/config.toml
 expect cmp run.toml run/config.toml
 expect test "$(rate_of 5 run)" = 0.005
 expect_exit 0 "$fourfold" report run --output page.html
-# A page of an earlier version had no mark, and is known by its title and style; another page by neither.
-sed 's/<meta name="generator" content="fourfold report"[/]>//' page.html >older.html
+# A page of an earlier version had no mark and the style of then, and is known by its title and style; another page by neither.
+sed -e 's/<meta name="generator" content="fourfold report"[/]>//' \
+  -e 's|</title><style>|</title><style>\n:root{color-scheme:light dark;--page:#f6f7f9;--card:#fff;}|' page.html >older.html
 expect_exit 0 "$fourfold" report run --output older.html
 expect cmp page.html older.html
 printf '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"/><title>mine · fourfold</title></head></html>\n' >theirs.html
