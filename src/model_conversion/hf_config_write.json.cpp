@@ -172,16 +172,16 @@ std::pair<const char*, const char*> type_and_class(HfClass kind) {
 }  // namespace
 
 HfClass hf_class_of(const model::Architecture& config) {
-  const auto& [norm, positions, attention, feed_forward] =
-      model::LayerTraits{config.norm, config.positions, config.attention, config.feed_forward};
-  const bool is_rms = norm.kind == model::NormTraits::Kind::rms;
-  if (!is_rms && positions.kind == model::PositionTraits::Kind::learned && !feed_forward.gated &&
-      config.biases && !attention.qk_norm) {
+  const model::PositionTraits& positions = config.positions;
+  const model::AttentionTraits& attention = config.attention;
+  const bool is_rms = config.norm.kind == model::NormTraits::Kind::rms;
+  if (!is_rms && positions.kind == model::PositionTraits::Kind::learned &&
+      !config.feed_forward.gated && config.biases && !attention.qk_norm) {
     return HfClass::gpt2;
   }
   const bool skips_layers = positions.no_rope_interval > 0;
   const int extras = int{attention.qkv_bias} + int{attention.qk_norm} + int{skips_layers};
-  if (!is_rms || !positions.are_rotary() || !feed_forward.gated || extras > 1 ||
+  if (!is_rms || !positions.are_rotary() || !config.feed_forward.gated || extras > 1 ||
       (config.biases && attention.qk_norm)) {
     refuse_traits(config);
   }

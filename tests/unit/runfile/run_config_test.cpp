@@ -106,6 +106,15 @@ TEST_CASE("each trait of a model is a key, and a family a set of them", "[run_co
   CHECK(parse(data_table, {"model.gated=false", "model.family=llama"})
             .config.model.feed_forward.gated == false);
 
+  // Norms of queries and keys are computed whatever the positions: nobody is told that they have no
+  // effect, and a resume without them is another run.
+  const EffectiveConfig normed = parse(data_table, {"model.qk_norm=true"});
+  CHECK(normed.warnings.empty());
+  const auto changes = config_difference(normed.config, parse(data_table).config);
+  REQUIRE(changes.size() == 1);
+  CHECK(changes.front().key == "model.qk_norm");
+  CHECK(changes.front().rule == OnResume::impossible);
+
   // All of them, written and read again.
   for (int traits = 0; traits < 3 << 4; ++traits) {
     const auto flag = [&](int bit) { return (traits & 1 << bit) != 0 ? "true" : "false"; };

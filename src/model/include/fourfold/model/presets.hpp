@@ -31,8 +31,6 @@ constexpr auto names_of(RopeScaling::Kind /*any*/) {
       {{none, "none"}, {linear, "linear"}, {by_wavelength, "llama3"}});
 }
 
-using fourfold::name;
-
 /// Gives `config` the traits of a family. Its sizes, epsilon, and what else the family leaves open
 /// stay.
 void set_family(Architecture& config, Family family);
