@@ -89,50 +89,6 @@ TEST_CASE("preset, file and --set lie over each other in this order", "[run_conf
         fourfold::model::Family::llama);
 }
 
-TEST_CASE("each trait of a model is a key, and a family a set of them", "[run_config]") {
-  using namespace fourfold::model;
-  const auto with = [](const std::string& keys) {
-    return parse("[model]\n" + keys + "qk_norm = true\n" + data_table).config.model;
-  };
-  const Architecture mixed =
-      with("norm = \"rms\"\npositions = \"rotary\"\nno_rope_interval = 4\nfamily = \"gpt2\"\n");
-  CHECK(mixed.norm.kind == NormTraits::Kind::rms);
-  CHECK(mixed.positions.kind == PositionTraits::Kind::rotary);
-  CHECK(mixed.positions.no_rope_interval == 4);
-  CHECK(mixed.biases);
-  CHECK(mixed.feed_forward.activation == fourfold::kernels::Activation::gelu_tanh);
-  CHECK(parse(data_table, {"model.gated=false", "model.family=llama"}).config.model.biases ==
-        false);
-  CHECK(parse(data_table, {"model.gated=false", "model.family=llama"})
-            .config.model.feed_forward.gated == false);
-
-  // Norms of queries and keys are computed whatever the positions: nobody is told that they have no
-  // effect, and a resume without them is another run.
-  const EffectiveConfig normed = parse(data_table, {"model.qk_norm=true"});
-  CHECK(normed.warnings.empty());
-  const auto changes = config_difference(normed.config, parse(data_table).config);
-  REQUIRE(changes.size() == 1);
-  CHECK(changes.front().key == "model.qk_norm");
-  CHECK(changes.front().rule == OnResume::impossible);
-
-  // All of them, written and read again.
-  for (int traits = 0; traits < 3 << 4; ++traits) {
-    const auto flag = [&](int bit) { return (traits & 1 << bit) != 0 ? "true" : "false"; };
-    const std::string position = std::vector{"learned", "rotary", "none"}[traits >> 4];
-    const EffectiveConfig effective = parse(
-        data_table,
-        {std::string("model.norm=") + ((traits & 1) != 0 ? "rms" : "layer"),
-         std::string("model.activation=") + ((traits & 2) != 0 ? "silu" : "gelu_tanh"),
-         std::string("model.gated=") + flag(2), std::string("model.biases=") + flag(3),
-         "model.positions=" + position, "model.qk_norm=true", "model.frozen=[\"embedding.*\"]",
-         position == "rotary" ? "model.no_rope_interval=3" : "model.no_rope_interval=0"});
-    CAPTURE(traits);
-    const Architecture& config = effective.config.model;
-    CHECK(config.feed_forward.width == (config.feed_forward.gated ? 2048 : 3072));
-    CHECK(parse(print_run_config(effective)).config.model == config);
-  }
-}
-
 TEST_CASE("--set takes TOML values, and words without quotes", "[run_config]") {
   CHECK(parse(data_table, {"optim.name=sgd"}).config.optim.name == OptimizerKind::sgd);
   CHECK(parse(data_table, {"optim.name=\"sgd\""}).config.optim.name == OptimizerKind::sgd);
