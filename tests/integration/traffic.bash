@@ -24,7 +24,7 @@ global_batch = 8
 micro_batch = 1
 steps = 20
 [optim]
-lr = 5e-3
+lr = 2e-3
 decay_steps = 30
 [data]
 train = ["tokens"]
