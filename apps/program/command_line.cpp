@@ -34,7 +34,7 @@ std::string_view meaning(ExitCode code) {
     case ExitCode::data_corrupt:
       return "a token file or checkpoint is damaged, or the loss is not finite";
     case ExitCode::internal:
-      return "a bug of fourfold; please report it";
+      return "a bug of fourfold; " FOURFOLD_REPORT_IT;
     case ExitCode::cannot_write:
       return "a file cannot be written (disk full, quota, permissions); what was saved before is "
              "intact";

@@ -55,7 +55,7 @@ std::pair<std::string, ExitCode> explain() {
     return {format_message("the output cannot be written ({})", error.what()),
             ExitCode::cannot_write};
   } catch (const std::exception& error) {
-    return {format_message("internal error: {}\n  please report it with the command line",
+    return {format_message("internal error: {}\n  " FOURFOLD_REPORT_IT " with the command line",
                            error.what()),
             ExitCode::internal};
   }

@@ -16,8 +16,11 @@ class Fourfold(CMakePackage):
     There is no release to download yet: the sources are the clone that this recipe is part of (spack.yaml there, or
     `spack develop --path CLONE fourfold@main`)."""
 
+    # ADDRESS:recipe (written by scripts/address, as the next one)
+
     license("Apache-2.0")
 
+    # ADDRESS:version
     version("main")
 
     variant("openmp", default=True, description="Kernels use all threads of a rank (else one rank per core is best)")
