@@ -63,8 +63,8 @@ void require_own_file_alone(const std::filesystem::path& directory, const std::s
     throw UserError(
         ExitCode::config,
         format_message(
-            "checkpoint.node_local_dir = \"{}\" is {} name a folder on a disk of each node, or in "
-            "/dev/shm",
+            "checkpoint.node_local_dir = \"{}\" is {}; name a folder on a disk of each node, or "
+            "in /dev/shm",
             directory.string(),
             sees_own
                 ? "the same folder on several nodes (each needs its own)"

@@ -267,7 +267,7 @@ class Session {
       const cudnnStatus_t status = cudnnSetStream(handle_, native(stream));
       if (status != CUDNN_STATUS_SUCCESS) {
         throw SystemError(ExitCode::internal,
-                          fmt::format("cuDNN: cudnnSetStream failed ({}) this is a bug: report it",
+                          fmt::format("cuDNN: cudnnSetStream failed ({}); this is a bug: report it",
                                       cudnnGetErrorString(status)));
       }
       stream_ = stream;

@@ -35,10 +35,11 @@ namespace {
 void check_allowed_names(std::span<const std::string> allowed) {
   for (const std::string& name : allowed) {
     if (allowed_key(name).on_resume == OnResume::impossible) {
-      throw UserError(ExitCode::config,
-                      format_message("--allow-change={} (the checkpoint's tensors depend on it) it "
-                                     "can only change in a new run",
-                                     name));
+      throw UserError(
+          ExitCode::config,
+          format_message("--allow-change={} (the checkpoint's tensors depend on it); it "
+                         "can only change in a new run",
+                         name));
     }
   }
 }

@@ -120,7 +120,7 @@ void validate(const ScheduleRequest& request) {
   if (request.micro_batches < least) {
     refuse(format_message(
         "mesh.schedule = \"{}\" needs at least {} micro-batches per step with mesh.pp = {}, and "
-        "there are {} (every stage must get one) {}, or set mesh.schedule to \"1f1b\"",
+        "there are {} (every stage must get one); {}, or set mesh.schedule to \"1f1b\"",
         request.name, least, request.stages, request.micro_batches,
         global_batch_for(request, least)));
   }

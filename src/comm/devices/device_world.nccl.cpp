@@ -56,10 +56,11 @@ void require_one_nccl(Communicator& host) {
   const auto other = std::ranges::find_if(
       versions, [&](const std::string& one) { return one != versions.front(); });
   if (other != versions.end()) {
-    throw UserError(ExitCode::config,
-                    format_message("rank 0 has loaded NCCL {}, rank {} NCCL {} let LD_LIBRARY_PATH "
-                                   "or the modules of all nodes name the same libnccl.so.2",
-                                   versions.front(), other - versions.begin(), *other));
+    throw UserError(
+        ExitCode::config,
+        format_message("rank 0 has loaded NCCL {}, rank {} NCCL {}; let LD_LIBRARY_PATH "
+                       "or the modules of all nodes name the same libnccl.so.2",
+                       versions.front(), other - versions.begin(), *other));
   }
 }
 

@@ -67,11 +67,12 @@ void NcclCalls::wait_ready(ncclComm_t comm, ncclResult_t result, const std::stri
   while (result == ncclInProgress) {
     check_nccl(ncclCommGetAsyncError(comm, &result), "ncclCommGetAsyncError", comm);
     if (result == ncclInProgress && Clock::now() - began > deadline_) {
-      throw SystemError(ExitCode::hang,
-                        format_message("NCCL: {} has not come to an end in {:.0f} s (some rank has "
-                                       "not come, or cannot be reached) NCCL_DEBUG=INFO says which "
-                                       "connections are made; NCCL_SOCKET_IFNAME names the network",
-                                       what, deadline_.count()));
+      throw SystemError(
+          ExitCode::hang,
+          format_message("NCCL: {} has not come to an end in {:.0f} s (some rank has "
+                         "not come, or cannot be reached); NCCL_DEBUG=INFO says which "
+                         "connections are made, NCCL_SOCKET_IFNAME names the network",
+                         what, deadline_.count()));
     }
     std::this_thread::yield();
   }

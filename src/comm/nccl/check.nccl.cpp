@@ -51,9 +51,9 @@ std::string nccl_failure(ncclResult_t result, const std::string& what, ncclComm_
     case ExitCode::config:
       return fmt::format("{} {}", known, device::out_of_memory_advice());
     case ExitCode::node_fault:
-      return known + " NCCL_DEBUG=INFO says which connection or device it was";
+      return known + "; NCCL_DEBUG=INFO says which connection or device it was";
     default:
-      return known + " this is a bug: run again with NCCL_DEBUG=INFO and report it";
+      return known + "; this is a bug: run again with NCCL_DEBUG=INFO and report it";
   }
 }
 

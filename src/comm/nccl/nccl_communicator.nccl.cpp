@@ -313,7 +313,7 @@ NcclCommunicator::Line& NcclCommunicator::line_of(const MessageRoute& route) {
   if (found == lines_.end()) {
     throw SystemError(ExitCode::internal,
                       format_message("a message of '{}' from rank {} to {} with tag {} was not "
-                                     "expected (expect_messages() lays its line) this is a bug: "
+                                     "expected (expect_messages() lays its line); this is a bug: "
                                      "report it",
                                      name(), route.from, route.to, route.tag));
   }

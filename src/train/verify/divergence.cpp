@@ -26,17 +26,18 @@ std::optional<UserError> divergence(const StepOutcome& outcome, const runfile::T
   }
   if (std::isfinite(outcome.loss) && config.precision == DType::f16) {
     const bool moves = config.loss_scale == 0;
-    return UserError(ExitCode::data_corrupt,
-                     format_message("gradients overflow f16 at step {} though the loss is "
-                                    "multiplied by {} only ({}; nothing of this step is saved) {}, "
-                                    "or train with train.precision = \"bf16\", and resume from {}",
-                                    step, outcome.loss_scale,
-                                    moves ? "train.loss_scale_min, the lowest allowed"
-                                          : "train.loss_scale, which is fixed",
-                                    moves ? "lower train.loss_scale_min if it is above 1, lower "
-                                            "optim.lr or lengthen optim.warmup_steps"
-                                          : "lower it, or set it to \"auto\"",
-                                    text_of(last_checkpoint)));
+    return UserError(
+        ExitCode::data_corrupt,
+        format_message(
+            "gradients overflow f16 at step {} though the loss is "
+            "multiplied by {} only ({}; nothing of this step is saved); {}, "
+            "or train with train.precision = \"bf16\", and resume from {}",
+            step, outcome.loss_scale,
+            moves ? "train.loss_scale_min, the lowest allowed" : "train.loss_scale, which is fixed",
+            moves ? "lower train.loss_scale_min if it is above 1, lower "
+                    "optim.lr or lengthen optim.warmup_steps"
+                  : "lower it, or set it to \"auto\"",
+            text_of(last_checkpoint)));
   }
   return UserError(
       ExitCode::data_corrupt,
