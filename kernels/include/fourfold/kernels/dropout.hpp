@@ -26,7 +26,7 @@ struct DropoutSite {
 /// position, feature). The backward pass draws the mask again; nothing is stored.
 /// @param sample_T    i64, global sample number of each row
 /// @param position_T  i32, position of each row in its sequence
-/// @param residual    absent for none; y may be x or residual
+/// @param residual_TD absent for none; y_TD may be x_TD or residual_TD
 void dropout_add(const DropoutSite& site, ConstTensorView x_TD, ConstTensorView residual_TD,
                  ConstTensorView sample_T, ConstTensorView position_T, TensorView y_TD,
                  device::StreamRef stream);

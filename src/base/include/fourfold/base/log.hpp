@@ -42,7 +42,7 @@ namespace fourfold {
 
 /// As printable() of base/text.hpp, for whole lines: line feeds and tabs stay. JSON and basic
 /// strings of TOML keep their meaning: what is written anew can stand in their strings alone, where
-/// \u001b is theirs, too.
+/// `\u001b` is theirs, too.
 std::string printable_lines(std::string_view text);
 
 /// As printable_lines(), for one message: a line feed stays only where the next line begins with

@@ -23,8 +23,8 @@ bool is_utf8(std::string_view text) noexcept;
 /// (control characters but tab and line feed, bytes that are not UTF-8, noncharacters) as U+FFFD.
 std::string xml_escaped(std::string_view text);
 
-/// For a terminal or a log: as \u001b what may move the cursor, end the text or turn its direction
-/// (controls, bidirectional overrides), as \xff a byte that is not UTF-8, else what it is.
+/// For a terminal or a log: as `\u001b` what may move the cursor, end the text or turn its way
+/// (controls, bidirectional overrides), as `\xff` a byte that is not UTF-8, else what it is.
 std::string printable(std::string_view text);
 
 /// Damerau-Levenshtein distance (optimal string alignment): insertions, deletions, substitutions,

@@ -54,7 +54,7 @@ struct Submission {
   std::vector<std::string> more = {};  ///< options of sbatch, "--qos=high"
 };
 
-/// The log of the job of that number: in log_dir, or where sbatch is run, if no line of #SBATCH can
+/// The log of the job of that number: in log_dir, or where sbatch is run, if no `#SBATCH` line can
 /// hold the name of log_dir.
 std::filesystem::path log_of(const Submission& submission, const std::string& number);
 
@@ -62,7 +62,7 @@ std::filesystem::path log_of(const Submission& submission, const std::string& nu
 inline constexpr const char* script_opening = "#!/bin/bash\n";
 inline constexpr const char* script_mark = "# Made by `fourfold submit`";
 
-/// @throws UserError (usage) for what a line of #SBATCH cannot hold
+/// @throws UserError (usage) for what a line of `#SBATCH` cannot hold
 std::string script_of(const Submission& submission);
 
 }  // namespace fourfold::batch

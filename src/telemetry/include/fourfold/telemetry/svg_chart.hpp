@@ -37,12 +37,12 @@ struct Chart {
   bool x_is_log2_bytes = false;
 };
 
-/// The drawing alone: an <svg> with axes, series and marks, or "no data yet" without a finite
+/// The drawing alone: an `<svg>` with axes, series and marks, or "no data yet" without a finite
 /// point. The highest values are cut off where a few would flatten all others.
 /// @param attributes  more of the element: place, size, name
 std::string draw_chart(const Chart& chart, std::string_view attributes);
 
-/// A <figure> with title, legend, drawing, and a note where values are cut off.
+/// A `<figure>` with title, legend, drawing, and a note where values are cut off.
 std::string render_chart(const Chart& chart);
 
 /// "512 B", "64 KiB".
