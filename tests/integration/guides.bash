@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-FileCopyrightText: the fourfold authors
 # SPDX-License-Identifier: Apache-2.0
-# The pages on strategies and other systems: what they print is run as it is printed, and is true. Usage: guides.bash BUILD_DIR
+# The pages on strategies, other systems and verbs: what they print is run as it is printed, and is true. Usage: guides.bash BUILD_DIR
 set -u
 # shellcheck source=tests/integration/expect.bash
 . "$(dirname "$0")/expect.bash"
@@ -24,5 +24,17 @@ expect_exit 0 page from-other-systems.md
 expect python3 -c 'import json
 record = json.load(open("record.json"))
 assert len(record) == 4 and not any(step["stderr"] for step in record), record'
+
+# The page of the verbs has each of them.
+expect python3 - "$fourfold" "$docs/verbs.md" <<'END'
+import re, subprocess, sys
+def verbs(*of):
+    said = subprocess.run([sys.argv[1], "help", *of], capture_output=True, text=True, check=True)
+    section = re.search(r"^(?:VERBS|SUBCOMMANDS):?\n(.*?)(?:\n\n|\Z)", said.stdout + said.stderr, re.M | re.S | re.I)
+    return re.findall(r"^ {2}(\S+) {2,}\S", section[1], re.M) if section else []
+whole = [" ".join([verb, inner]).strip() for verb in verbs() for inner in (verb != "help" and verbs(verb)) or [""]]
+rows = re.findall(r"^\| (.*?) \|", open(sys.argv[2]).read(), re.M)
+assert sorted(whole) == sorted(verb for row in rows for verb in re.findall("`(.*?)`", row)), (whole, rows)
+END
 
 expectations_met
