@@ -106,6 +106,20 @@ expect_stderr 'mesh.dp_mode: "local" -> "sync"  (allow it with --allow-change=me
 expect_exit 0 "$MPIEXEC" -n 2 "$fourfold" train run.toml "${together[@]}" --allow-change=mesh.dp_mode
 ask "len(losses('local.whole')) == 28 and losses('local.whole')[-1] < losses('local.whole')[9]"
 
+# What is frozen is neither averaged nor moved by the outer step, and has no state: three replicas have it as one rank does.
+frozen=(mesh.dp_mode=local mesh.average_every=1 optim.outer=nesterov 'model.frozen=["embedding.*", "layers.0.*"]' train.global_batch=3
+  train.steps=4)
+run frozen 3 "${frozen[@]}"
+run frozen.one 1 "${frozen[@]}"
+for name in frozen frozen.one; do
+  expect_exit 0 "$fourfold" ckpt info "$name/checkpoints/step-000000004" --json
+  python3 -c 'import json, sys
+for tensor in json.load(open(sys.argv[1]))["tensors"]:
+    if tensor["name"].startswith(("embedding.", "layers.0.")):
+        print(tensor["name"], tensor["state"], tensor["digest"])' "$output" >"$name.digests"
+done
+expect test -s frozen.digests
+expect cmp frozen.digests frozen.one.digests
 # What does not go together is refused with the reason, and planned as it is run.
 expect_exit 78 "$MPIEXEC" -n 2 "$fourfold" train run.toml --set mesh.dp_compress=int8 --set mesh.zero=2
 expect_stderr 'set mesh.zero to 1, or mesh.dp_reduce to "step"'

@@ -114,7 +114,7 @@ std::vector<io::TensorId> saved_tensors(const ResolvedRun& run) {
     for (const auto name : rule_of(run.rules, spec.group)->states()) {
       tensors.push_back({spec.name, io::TensorState(name)});
     }
-    if (run.keeps_outer_momentum()) {
+    if (run.keeps_outer_momentum() && spec.is_trainable()) {
       tensors.push_back({spec.name, outer_momentum});
     }
     if (keeps_errors && !spec.is_vector()) {

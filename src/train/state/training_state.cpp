@@ -43,7 +43,7 @@ TrainingState::TrainingState(const ResolvedRun& run, const parallel::ParameterSh
     for (const Moment& state : optimizer.states_of(piece)) {
       hold(spec, piece.box, io::TensorState(state.name), state.flat, saves);
     }
-    for (const Moment& moment : outer) {
+    for (const Moment& moment : spec.is_trainable() ? outer : std::span<const Moment>()) {
       hold(spec, piece.box, io::TensorState(moment.name),
            moment.flat.rows(piece.state.begin, piece.state.count).reshape(piece.box.extent), saves,
            true);

@@ -20,6 +20,11 @@ std::int64_t elements_at_once(double buffer_mb) {
   return std::max(page, fitting / page * page);
 }
 
+/// All replicas have the rest as it began: a mean of three equal numbers could be another one.
+bool is_trained(const Run& run) {
+  return run.group != model::OptimizerGroup::frozen;
+}
+
 }  // namespace
 
 OuterOptimizer::OuterOptimizer(const ResolvedRun& run, const parallel::ParameterShard& share,
@@ -90,6 +95,9 @@ void OuterOptimizer::average_over_replicas(TensorView part, device::StreamRef st
 void OuterOptimizer::meet(device::StreamRef stream) {
   are_apart_ = false;
   for (const Run& run : share_->runs()) {
+    if (!is_trained(run)) {
+      continue;
+    }
     for_each_part(run.flat.count, [&](Range part) {
       const TensorView master = run.master.rows(part.begin, part.count);
       average_over_replicas(master, stream);
@@ -142,7 +150,9 @@ void OuterOptimizer::add_moved_memory(parallel::MovedMemories& moved) const {
 std::int64_t OuterOptimizer::sent_bytes() const {
   std::int64_t elements = 0;
   for (const Run& run : share_->runs()) {
-    elements += 2 * (run.flat.count - even_part(run.flat.count, dp_->size(), dp_->rank()).count);
+    if (is_trained(run)) {
+      elements += 2 * (run.flat.count - even_part(run.flat.count, dp_->size(), dp_->rank()).count);
+    }
   }
   return elements * sizeof(float);
 }
