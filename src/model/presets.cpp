@@ -65,13 +65,23 @@ const std::vector<std::pair<std::string, Architecture>>& presets() {
 }  // namespace
 
 void set_family(Architecture& config, Family family) {
-  using kernels::Activation;
-  const bool is_gpt2 = family == Family::gpt2;
-  config.norm.kind = is_gpt2 ? NormTraits::Kind::layer : NormTraits::Kind::rms;
-  config.positions.kind = is_gpt2 ? PositionTraits::Kind::learned : PositionTraits::Kind::rotary;
-  config.feed_forward.activation = is_gpt2 ? Activation::gelu_tanh : Activation::silu;
-  config.feed_forward.gated = !is_gpt2;
-  config.biases = is_gpt2;
+  switch (family) {
+    using kernels::Activation;
+    case Family::gpt2:
+      config.norm.kind = NormTraits::Kind::layer;
+      config.positions.kind = PositionTraits::Kind::learned;
+      config.feed_forward.activation = Activation::gelu_tanh;
+      config.feed_forward.gated = false;
+      config.biases = true;
+      return;
+    case Family::llama:
+      config.norm.kind = NormTraits::Kind::rms;
+      config.positions.kind = PositionTraits::Kind::rotary;
+      config.feed_forward.activation = Activation::silu;
+      config.feed_forward.gated = true;
+      config.biases = false;
+      return;
+  }
 }
 
 std::optional<Family> family_of(const Architecture& config) {

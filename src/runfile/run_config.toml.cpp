@@ -309,6 +309,27 @@ void note_replaced(const Entry& entry, const std::vector<Entry>& entries,
   }
 }
 
+/// A family brings its traits along: what was written of them before does not say where they are
+/// from.
+void set(const Entry& entry, EffectiveConfig& effective) {
+  const RunConfig before = effective.config;
+  entry.key->field.set(effective.config, entry.value);
+  for (const RunKey& key : run_keys()) {
+    const auto origin = effective.origins.find(key.full_name());
+    if (!is_of_model(key) || origin == effective.origins.end() ||
+        key.full_name() == "model.family" ||
+        key.field.get(before) == key.field.get(effective.config)) {
+      continue;
+    }
+    if (entry.key != &key && !origin->second.where().empty()) {
+      effective.notes.push_back(format_message("{}: {} gives way to {}", origin->second.where(),
+                                               key.full_name(), entry.key->full_name()));
+    }
+    effective.origins.erase(origin);
+  }
+  effective.origins[entry.key->full_name()] = entry.origin;
+}
+
 /// Lays preset or checkpoint, and entries, over the defaults.
 EffectiveConfig layered(const std::vector<Entry>& entries, const ModelOfCheckpoint& model_of = {}) {
   EffectiveConfig effective;
@@ -324,12 +345,16 @@ EffectiveConfig layered(const std::vector<Entry>& entries, const ModelOfCheckpoi
       }
     }
   }
-  for (const bool families : {true, false}) {  // before the keys that change one of their traits
+  // Of each place, the family before the keys that change one of its traits.
+  const auto turn = [](const Entry& entry) {
+    return 2 * int{entry.origin.source == Origin::Source::command_line} +
+           int{entry.key->full_name() != "model.family"};
+  };
+  for (int now = 0; now < 4; ++now) {
     for (const Entry& entry : entries) {
-      if ((entry.key->full_name() == "model.family") == families) {
+      if (turn(entry) == now) {
         note_replaced(entry, entries, effective);
-        entry.key->field.set(effective.config, entry.value);
-        effective.origins[entry.key->full_name()] = entry.origin;
+        set(entry, effective);
       }
     }
   }

@@ -38,6 +38,18 @@ TEST_CASE("each trait of a model is a key, and a family a set of them", "[run_co
   CHECK(parse(data_table, {"model.gated=false", "model.family=llama"})
             .config.model.feed_forward.gated == false);
 
+  // The command line counts more than the file, a family there more than the traits in it.
+  const EffectiveConfig replaced =
+      parse("[model]\nnorm = \"rms\"\nbiases = false\ngated = false\n" + data_table,
+            {"model.biases=false", "model.family=gpt2"});
+  CHECK(replaced.config.model.norm.kind == NormTraits::Kind::layer);
+  CHECK_FALSE(replaced.config.model.biases);
+  CHECK_FALSE(replaced.origins.contains("model.norm"));
+  CHECK(replaced.origins.at("model.gated").source == Origin::Source::file);
+  CHECK(replaced.origins.at("model.biases").source == Origin::Source::command_line);
+  REQUIRE(replaced.notes.size() == 2);
+  CHECK(replaced.notes.front().ends_with("model.norm gives way to model.family"));
+
   // Norms of queries and keys are computed whatever the positions: nobody is told that they have no
   // effect, and a resume without them is another run.
   const EffectiveConfig normed = parse(data_table, {"model.qk_norm=true"});
