@@ -67,7 +67,7 @@ Check clock_check(const std::vector<NodeFacts>& nodes) {
       continue;
     }
     const std::string finding = fmt::format("the clock of {} is {:.1f} s {} the others'", one.node,
-                                            std::fabs(skew_s), skew_s > 0 ? "before" : "after");
+                                            std::fabs(skew_s), skew_s > 0 ? "ahead of" : "behind");
     if (std::fabs(skew_s) > too_far_s && nodes.size() > 2) {
       check.fail_nodes({one.node}, finding +
                                        " (Slurm and file systems refuse what comes from another "

@@ -75,7 +75,7 @@ void check_gpu(const std::string& node, const GpuFacts& gpu, Check& check) {
   }
   if (gpu.total_mib > 0 && 100 * gpu.used_mib > most_used_percent * gpu.total_mib) {
     check.warn(
-        fmt::format("{} of {} MiB of {} are in use (a process of another job, or one left after); "
+        fmt::format("{} of {} MiB of {} are in use (a process of another job, or one left over); "
                     "see `nvidia-smi` there",
                     gpu.used_mib, gpu.total_mib, which));
   }

@@ -34,7 +34,7 @@ namespace fourfold::job {
 namespace {
 namespace fs = std::filesystem;
 
-/// Both leases that a run needs. What has to be waited for, if somebody has left them after, is
+/// Both leases that a run needs. What has to be waited for, if somebody has left them, is
 /// waited for here, by one process, and once. A start that is refused leaves them as it found them.
 class HeldRun {
  public:
@@ -44,7 +44,7 @@ class HeldRun {
     io::refuse_step_as_directory(config.checkpoint.dir);
     if (fs::is_directory(config.checkpoint.dir, ignored)) {
       checkpoint_dir_.emplace(config.checkpoint.dir, io::LeaseHolder::this_process(),
-                              io::LeaseOptions{.gone = log_dir_->left_after_by(),
+                              io::LeaseOptions{.gone = log_dir_->left_by(),
                                                .before_overtaking = before_overtaking,
                                                .provisional = true});
     }

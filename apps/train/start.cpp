@@ -48,7 +48,7 @@ std::string lease_text(const fs::path& log_dir) {
 }
 
 /// Whether another start of the run lives, whose directory this is then. One that was killed leaves
-/// its lease after; one that lives counts it up.
+/// its lease; one that lives counts it up.
 bool is_run_by_another(const fs::path& log_dir) {
   const auto holder = telemetry::run_lease_holder(log_dir);
   const auto me = io::LeaseHolder::this_process();

@@ -54,7 +54,7 @@ struct DirectoryLease::Impl {
   std::atomic<Clock::rep> seen{0};
   std::atomic<bool> is_lost = false;
   std::atomic<bool> was_given_back = false;  ///< by this process, whose end was told from outside
-  std::optional<LeaseHolder> left_after_by;
+  std::optional<LeaseHolder> left_by;
   fs::path aside;  ///< the lease that they left; empty: none, or it is gone for good
   std::optional<MadeFolders> made;      ///< the lease's folder, until it stays
   std::optional<FolderId> its_id;       ///< that one, however it is called by now
@@ -200,7 +200,7 @@ struct DirectoryLease::Impl {
       work.reset();  // who has the lease would take it for an earlier holder's
       const auto found = read_lease(path);
       if (found && is_left_after(*found)) {
-        left_after_by = found->holder;
+        left_by = found->holder;
         if (!aside.empty()) {
           ::unlink(aside.c_str());  // of a holder before that one
         }
@@ -405,8 +405,8 @@ void DirectoryLease::check() const {
                                            : "start again when nobody else saves there"));
 }
 
-const std::optional<LeaseHolder>& DirectoryLease::left_after_by() const noexcept {
-  return impl_->left_after_by;
+const std::optional<LeaseHolder>& DirectoryLease::left_by() const noexcept {
+  return impl_->left_by;
 }
 
 bool DirectoryLease::was_given_back() const noexcept {

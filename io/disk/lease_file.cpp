@@ -101,8 +101,8 @@ fs::path set_lease_aside(const fs::path& path, const Lease& stale) {
     }
     throw UserError(
         ExitCode::cannot_write,
-        format_message("{}: {} has left its lease of this directory after, and it cannot "
-                       "be taken away ({}); let its owner, or the directory's, remove it",
+        format_message("{}: {} has left its lease in this directory, and it cannot be "
+                       "taken away ({}); let its owner, or the directory's, remove it",
                        path.string(), stale.holder.str(), std::generic_category().message(errno)));
   }
   const auto got = read_lease(aside);

@@ -34,7 +34,7 @@ every_steps = 4
 dir = "run"
 END
 
-# A dry run finds everything in place and leaves no run after.
+# A dry run finds everything in place and leaves no run.
 expect_exit 0 ranks 2 train run.toml --dry-run
 expect test ! -e run/metrics.jsonl
 

@@ -38,7 +38,7 @@ expect python3 -c 'import re, sys
 assert float(re.search(r"checks in ([0-9.]+) s", open(sys.argv[1]).read()).group(1)) < 60' "$log"
 
 # A node whose ranks are stopped for most of the time, as if something else ran there.
-cat >after <<'END'
+cat >slowed <<'END'
 #!/bin/bash
 if [[ $SLURMD_NODENAME == node2 && $1 == doctor && -n ${SLURM_PROCID-} ]]; then
   rank=$$
@@ -46,8 +46,8 @@ if [[ $SLURMD_NODENAME == node2 && $1 == doctor && -n ${SLURM_PROCID-} ]]; then
 fi
 exec fourfold "$@"
 END
-chmod +x after
-job=$(FOURFOLD=$PWD/after FOURFOLD_SLURM=$slurm sbatch --parsable --nodes=4 --ntasks=8 --time=5 "$slurm/doctor.sbatch" \
+chmod +x slowed
+job=$(FOURFOLD=$PWD/slowed FOURFOLD_SLURM=$slurm sbatch --parsable --nodes=4 --ntasks=8 --time=5 "$slurm/doctor.sbatch" \
   run.toml "${mesh[@]}" --seconds 40)
 log=fourfold-doctor-$job.log
 expect_job "$job" 90 FAILED 85
@@ -56,12 +56,12 @@ expect grep -qE 'rank [45] on node2 has .* GFLOP/s, the median .*something else 
 expect grep -qE '^exclude: --exclude=(.*,)?node2(,|$)' "$log"
 
 # A rank that stands still: found out by the watch, as in training, and its node is left out the same way.
-cat >after <<'END'
+cat >slowed <<'END'
 #!/bin/bash
 [[ $1 != doctor || ${SLURM_PROCID-} != 3 ]] || { rank=$$; (sleep 2; kill -STOP $rank) & }
 exec fourfold "$@"
 END
-job=$(FOURFOLD=$PWD/after FOURFOLD_SLURM=$slurm sbatch --parsable --nodes=4 --ntasks=8 --time=5 "$slurm/doctor.sbatch" \
+job=$(FOURFOLD=$PWD/slowed FOURFOLD_SLURM=$slurm sbatch --parsable --nodes=4 --ntasks=8 --time=5 "$slurm/doctor.sbatch" \
   run.toml "${mesh[@]}" --seconds 20)
 until_holds 90 is_over "$job" || complain "a stopped rank keeps the job"
 expect grep -q 'rank 3 on node1 has given no sign of life' "fourfold-doctor-$job.log"

@@ -62,7 +62,7 @@ void crash_at_once() {
 }
 
 /// MPI_Abort asks the process manager, and waits for ever where that is gone: an srun that was told
-/// of a failed node has left its step after.
+/// of a failed node has left its step.
 void end_soon(ExitCode code) noexcept {
   try {
     std::thread([code] {

@@ -98,7 +98,7 @@ class DirectoryLease {
   /// Of a provisional one: what it was taken for begins now. What was left behind goes for good.
   void confirm();
   /// From whom it was taken over; nothing: nobody had it.
-  const std::optional<LeaseHolder>& left_after_by() const noexcept;
+  const std::optional<LeaseHolder>& left_by() const noexcept;
   /// Whether give_back_provisional_leases() did that: nobody has taken it away. From any thread.
   bool was_given_back() const noexcept;
   /// Whether it still is, as far as the last beats tell: reads the file only when they are late.

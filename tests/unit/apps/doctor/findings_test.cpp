@@ -139,8 +139,8 @@ TEST_CASE("a clock is wrong against the median, whoever's it is", "[clocks]") {
     return clock_check(nodes);
   };
   CHECK(check(0, 0.01, -0.01).status() == Status::ok);
-  CHECK(finds(check(0, 5, 5), "the clock of node0 is 5.0 s after"));
-  CHECK(finds(check(0, 5, 0), "the clock of node1 is 5.0 s before"));
+  CHECK(finds(check(0, 5, 5), "the clock of node0 is 5.0 s behind the others'"));
+  CHECK(finds(check(0, 5, 0), "the clock of node1 is 5.0 s ahead of the others'"));
   CHECK(check(0, 0, -100).bad_nodes() == Names{"node2"});
   nodes[1].name_problem = "does not know node0";
   CHECK(finds(names_check(nodes), "node1 does not know node0"));

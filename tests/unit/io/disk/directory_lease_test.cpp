@@ -317,9 +317,9 @@ TEST_CASE("who is known to be gone by another lease is not watched again", "[lea
   write_lease(scratch / "e", "fourfold-lease 1 cccc node1 - 78 41 0 3\n");
   const harness::CapturedLog log;
   const DirectoryLease first(scratch / "c", elsewhere("node2", "42"), quick);
-  CHECK(first.left_after_by() == elsewhere("node1", "41"));
+  CHECK(first.left_by() == elsewhere("node1", "41"));
   LeaseOptions patient{.beat = 20ms, .silence = 1h};
-  patient.gone = first.left_after_by();
+  patient.gone = first.left_by();
   const DirectoryLease second(scratch / "d", elsewhere("node2", "42"), patient);
   CHECK(second.is_held());
   patient.silence = 400ms;
@@ -327,7 +327,7 @@ TEST_CASE("who is known to be gone by another lease is not watched again", "[lea
   const DirectoryLease third(scratch / "e", elsewhere("node2", "42"), patient);  // another process
   CHECK(std::chrono::steady_clock::now() - start >= patient.silence);
   const DirectoryLease fourth(scratch / "f", elsewhere("node2", "42"), quick);
-  CHECK_FALSE(fourth.left_after_by());
+  CHECK_FALSE(fourth.left_by());
 }
 
 TEST_CASE("leases of different names are kept apart, and show whose they are", "[lease]") {

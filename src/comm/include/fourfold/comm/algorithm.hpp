@@ -25,11 +25,9 @@ enum class Algorithm : std::uint8_t {
   /// barriers; the rest is messages).
   shared,
   /// Messages between neighbours: all_reduce and all_gather go round, the rest as direct. Unlike
-  /// the
-  /// ring of the textbooks, which starts each part at another rank and so adds each in another
+  /// the ring of the textbooks, which starts each part at another rank and so adds each in another
   /// order, sums grow from rank 0 to the last, chunk after chunk, and follow each other round
-  /// again
-  /// as results: as many bytes on a link.
+  /// again as results: as many bytes on a link.
   ring,
   /// Messages up and down a binomial tree: all_reduce in log2(ranks) steps, the rest as direct,
   /// with sums in the order of pairs.
