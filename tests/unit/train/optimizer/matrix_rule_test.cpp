@@ -97,16 +97,15 @@ class NewtonSchulz final : public train::MatrixRule {
     if (whole.shape() != shard.spec->shape) {
       throw std::logic_error("not whole");
     }
-    const auto on_host =
-        std::make_shared<device::Buffer>(whole.bytes(), device::MemoryKind::pinned);
-    device::copy(on_host->data(), whole.data(), whole.bytes(), stream);
+    const device::Buffer on_host(whole.bytes(), device::MemoryKind::pinned);
+    device::copy(on_host.data(), whole.data(), whole.bytes(), stream);
     device::run_on_host(
-        [on_host, shape = whole.shape()] {
-          newton_schulz(static_cast<float*>(on_host->data()), shape);
+        [data = on_host.data(), shape = whole.shape()] {
+          newton_schulz(static_cast<float*>(data), shape);
         },
         stream);
-    device::copy(whole.data(), on_host->data(), whole.bytes(), stream);
-    device::run_on_host([on_host] {}, stream);  // which keeps it until then
+    device::copy(whole.data(), on_host.data(), whole.bytes(), stream);
+    stream.synchronize();  // work on the host may not free memory that the device knows
     if (elements > 0) {
       const TensorView direction = shard.scratch.rows(0, elements);
       matrices.cut(shard.matrix, whole, direction.reshape(shard.master.shape()), stream);

@@ -44,7 +44,8 @@ inline void finish_if_default(StreamRef stream) {
 
 /// Enqueues work for the host, in host memory: it begins when all that was enqueued on `stream`
 /// before is done, and what is enqueued after it waits for it. For what the host does inside a
-/// step (state that is not in device memory). It must enqueue nothing itself.
+/// step (state that is not in device memory). It must enqueue nothing itself, and free
+/// no Buffer: a function that owns one frees it.
 /// @throws what `work` throws: on a host build at once, on a device when the thread that has called
 ///   this waits for a stream after it. What other threads wait for tells them nothing of it: ranks
 ///   may be threads, and the failure is this one's.
