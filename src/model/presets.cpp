@@ -11,10 +11,29 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 namespace fourfold::model {
 namespace {
+
+struct FamilyTraits {
+  Family family;
+  NormTraits::Kind norm;
+  PositionTraits::Kind positions;
+  kernels::Activation activation;
+  bool gated;
+  bool biases;
+};
+constexpr std::array families{
+    FamilyTraits{Family::gpt2, NormTraits::Kind::layer, PositionTraits::Kind::learned,
+                 kernels::Activation::gelu_tanh, false, true},
+    FamilyTraits{Family::llama, NormTraits::Kind::rms, PositionTraits::Kind::rotary,
+                 kernels::Activation::silu, true, false},
+};
+static_assert(std::ranges::equal(families, named_values<Family>, {}, &FamilyTraits::family,
+                                 &Named<Family>::value),
+              "each family has its traits");
 
 Architecture gpt2(std::int64_t layers, std::int64_t hidden, std::int64_t heads) {
   Architecture config;
@@ -65,23 +84,12 @@ const std::vector<std::pair<std::string, Architecture>>& presets() {
 }  // namespace
 
 void set_family(Architecture& config, Family family) {
-  switch (family) {
-    using kernels::Activation;
-    case Family::gpt2:
-      config.norm.kind = NormTraits::Kind::layer;
-      config.positions.kind = PositionTraits::Kind::learned;
-      config.feed_forward.activation = Activation::gelu_tanh;
-      config.feed_forward.gated = false;
-      config.biases = true;
-      return;
-    case Family::llama:
-      config.norm.kind = NormTraits::Kind::rms;
-      config.positions.kind = PositionTraits::Kind::rotary;
-      config.feed_forward.activation = Activation::silu;
-      config.feed_forward.gated = true;
-      config.biases = false;
-      return;
-  }
+  const FamilyTraits& traits = *std::ranges::find(families, family, &FamilyTraits::family);
+  config.norm.kind = traits.norm;
+  config.positions.kind = traits.positions;
+  config.feed_forward.activation = traits.activation;
+  config.feed_forward.gated = traits.gated;
+  config.biases = traits.biases;
 }
 
 std::optional<Family> family_of(const Architecture& config) {
