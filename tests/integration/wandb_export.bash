@@ -6,40 +6,20 @@
 set -u
 # shellcheck source=tests/integration/expect.bash
 . "$(dirname "$0")/expect.bash"
+# shellcheck source=tests/integration/small_run.bash
+. "$(dirname "$0")/small_run.bash"
 python=${FOURFOLD_TEST_PYTHON:-}
 [[ -n $python ]] && "$python" -c 'import wandb' 2>/dev/null || exit 77
 begin "$1"
 
-prepare_text 100
-cat >run.toml <<'END'
-[model]
-layers = 1
-hidden = 16
-heads = 2
-vocab = 257
-context = 32
-[train]
-global_batch = 4
-steps = 5
-eval_every_steps = 2
-eval_batches = 1
-[optim]
-decay_steps = 8
-[data]
-train = ["tokens"]
-validation = ["tokens"]
-[checkpoint]
-every_steps = 3
-keep_last = 9
-[log]
-dir = "run"
-every_steps = 1
-END
+small_run 5 'eval_every_steps = 2' 'eval_batches = 1'
+printf '%s\n' 'every_steps = 1' '[optim]' 'decay_steps = 8' '[checkpoint]' 'every_steps = 3' 'keep_last = 9' >>run.toml
+train() { "$fourfold" train run.toml --set 'data.validation=["tokens"]' "$@"; }
 
 # The second start continues from step 3 with another learning rate, and to step 4 only: step 5 is not of this run any more.
-expect_exit 0 "$fourfold" train run.toml
+expect_exit 0 train
 expect rm -r run/checkpoints/step-000000005 run/FINISHED
-expect_exit 0 "$fourfold" train run.toml --set train.steps=4 --set optim.lr=1e-2 --allow-change=optim.lr
+expect_exit 0 train --set train.steps=4 --set optim.lr=1e-2 --allow-change=optim.lr
 printf '{"event": "step", "st' >>run/metrics.jsonl # as a crash leaves it
 expect_exit 0 env WANDB_SILENT=true "$python" "$SOURCE_DIR/docs/wandb_export.py" run
 cat >check.py <<'PYTHON'
