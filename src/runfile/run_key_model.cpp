@@ -57,8 +57,9 @@ std::vector<RunKey> model_keys() {
        .meaning = "A published shape by name; empty: none."},
       {.name = "family",
        .field = family_field(),
-       .meaning = "The traits below as a family has them; a key beside it changes one. gpt2: norm "
-                  "layer, positions learned, activation gelu_tanh, not gated, biases. llama: norm "
+       .meaning = "The traits below as a family has them; a key beside it changes one (on the "
+                  "command line, a family replaces those of the run file). gpt2: norm layer, "
+                  "positions learned, activation gelu_tanh, not gated, biases. llama: norm "
                   "rms, positions rotary, activation silu, gated, no biases.",
        .on_resume = impossible},
       {.name = "norm",
