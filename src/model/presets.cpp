@@ -25,14 +25,14 @@ struct FamilyTraits {
   bool gated;
   bool biases;
 };
-constexpr std::array families{
+constexpr std::array traits_of_families{
     FamilyTraits{Family::gpt2, NormTraits::Kind::layer, PositionTraits::Kind::learned,
                  kernels::Activation::gelu_tanh, false, true},
     FamilyTraits{Family::llama, NormTraits::Kind::rms, PositionTraits::Kind::rotary,
                  kernels::Activation::silu, true, false},
 };
-static_assert(std::ranges::equal(families, named_values<Family>, {}, &FamilyTraits::family,
-                                 &Named<Family>::value),
+static_assert(std::ranges::equal(traits_of_families, named_values<Family>, {},
+                                 &FamilyTraits::family, &Named<Family>::value),
               "each family has its traits");
 
 Architecture gpt2(std::int64_t layers, std::int64_t hidden, std::int64_t heads) {
@@ -84,7 +84,8 @@ const std::vector<std::pair<std::string, Architecture>>& presets() {
 }  // namespace
 
 void set_family(Architecture& config, Family family) {
-  const FamilyTraits& traits = *std::ranges::find(families, family, &FamilyTraits::family);
+  const FamilyTraits& traits =
+      *std::ranges::find(traits_of_families, family, &FamilyTraits::family);
   config.norm.kind = traits.norm;
   config.positions.kind = traits.positions;
   config.feed_forward.activation = traits.activation;
