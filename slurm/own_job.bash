@@ -39,7 +39,7 @@ ask_for() {
     } 2>&1 | head -c 65536 | tr -d '\0') && code=0 || code=$?
     printf '\0%s\0%d\0' "$said" "$code"
   } 3>&1)
-  answer=${answer%$'\n'}
+  [[ ${answer: -1} != $'\n' ]] || answer=${answer:0:-1} # not ${answer%...}, which takes a minute for a MiB
   return "$code"
 }
 
@@ -58,6 +58,13 @@ job_in() {
 seconds_of_limit() {
   [[ $1 =~ ^(([0-9]+)-)?([0-9]+):([0-9]+):([0-9]+)$ ]] || return
   echo $((((10#${BASH_REMATCH[2]:-0} * 24 + 10#${BASH_REMATCH[3]}) * 60 + 10#${BASH_REMATCH[4]}) * 60 + 10#${BASH_REMATCH[5]}))
+}
+
+# first_line TEXT
+first_line() {
+  local line
+  IFS= read -r line <<<"$1"
+  echo "$line"
 }
 
 # facts_of JOB: "Name=value" on a line each; of an array, of the task with that number ("12_3", or one of its own). Without
@@ -110,13 +117,13 @@ is_gone() {
     [[ $SECONDS -lt $until ]] || return 1
     sleep 2
   done
-  [[ -n $2 && ${answer%%$'\n'*} != "$2" ]]
+  [[ -n $2 && $(first_line "$answer") != "$2" ]]
 }
 
 # head_of JOB: number and name.
 head_of() {
   local answer errors
-  ! ask scontrol show job "$1" || echo "${answer%%$'\n'*}"
+  ! ask scontrol show job "$1" || first_line "$answer"
 }
 
 # log_of JOB: where its standard output goes.
