@@ -37,7 +37,15 @@ class ActionRecorder {
   bool has_ended(std::size_t action) const { return has_ended_[action]; }
 
   /// Begin and end of each action, in pairs. @pre all were recorded since `clock` was made
-  std::vector<double> times_s(const device::StreamClock& clock) const;
+  std::vector<double> times_s(const device::StreamClock& clock) const {
+    std::vector<double> times_s;
+    times_s.reserve(2 * begin_.size());
+    for (std::size_t i = 0; i < begin_.size(); ++i) {
+      times_s.push_back(clock.time_s(begin_[i]));
+      times_s.push_back(clock.time_s(end_[i]));
+    }
+    return times_s;
+  }
 
  private:
   std::vector<device::TimedEvent> begin_;
