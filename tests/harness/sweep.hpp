@@ -5,6 +5,8 @@
 /// times as long, tries some of them, spread over all; every other build tries each one.
 #pragma once
 
+#include <fourfold/base/sanitizer.hpp>
+
 namespace fourfold::harness {
 
 class Sweep {
@@ -13,17 +15,9 @@ class Sweep {
   ///   the length of none of the loops, so that each of their values comes
   explicit constexpr Sweep(int sanitized_stride) noexcept : stride_(sanitized_stride) {}
   /// Whether the next case is one to try.
-  constexpr bool takes_next() noexcept {
-#ifdef __SANITIZE_ADDRESS__
-    return cases_++ % stride_ == 0;
-#else
-    return cases_++ >= 0;
-#endif
-  }
+  constexpr bool takes_next() noexcept { return cases_++ % (address_sanitizer ? stride_ : 1) == 0; }
   /// How many there were, tried or not.
-  constexpr int cases() const noexcept {
-    return cases_;
-  }
+  constexpr int cases() const noexcept { return cases_; }
 
  private:
   int stride_;
