@@ -50,7 +50,7 @@ FOLDER_ARROWS = {
     "src/data": {"unicode": [], "dataset": [], "tokenizer": ["unicode"], "prepare": ["tokenizer", "dataset"]},
 }
 HEADERS_ALONE = {"kernels": {"compression": "compression", "operands": "vectors", "reduction": "reduction"}, "src/comm": {"algorithm": "communicator", "device_options": "communicator"},
-                 "src/parallel": {"gradient_compression": "gradients", "gradient_reduction": "gradients"}, "io": {"checkpoint": "format", "save_request": "format", "tensor_state": "format"}}
+                 "src/parallel": {"action_recorder": "trace", "gradient_compression": "gradients", "gradient_reduction": "gradients"}, "io": {"checkpoint": "format", "save_request": "format", "tensor_state": "format"}}
 # Third-party header -> the files that may include it (tests and benchmarks may too, to compare against).
 DOORS = {
     r"mpi\.h$": r"^(src/comm|io)/(?!include/)", r"hdf5\w*\.h$|H5\w+\.h$": r"^io/(?!include/)",
