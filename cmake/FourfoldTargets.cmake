@@ -16,8 +16,8 @@ function(fourfold_add_library name)
   fourfold_optimise_sanitized(fourfold_${name})
 endfunction()
 
-# fourfold_optimise_sanitized(<target>): for what every test runs, and must not crawl under sanitizers: the rooms. The preset asan
-# optimises neither tests nor programs, which would compile two to four times as long and run little.
+# fourfold_optimise_sanitized(<target>): for what must not crawl under sanitizers: the rooms, which every test runs, and tests that
+# compute much themselves. Other tests, and programs, would compile two to four times as long, and run little.
 function(fourfold_optimise_sanitized target)
   if(FOURFOLD_SANITIZE)
     target_compile_options(${target} PRIVATE -O1)
@@ -35,9 +35,8 @@ endfunction()
 # `threads` says that ranks are threads, so ThreadSanitizer has something to see; `device` that a GPU, an emulated one
 # too, is what it is about; `gpu_long` that it is worth its time on a real one. The last two are what
 # fourfold_list_device_tests() lists, with the seconds that a GPU gets for all of it (300). `crash` says that the process
-# is ended in the middle, which sanitizers do not allow; `sweep` that a sanitized build tries some of its cases
-# (tests/harness/sweep.hpp). One without ranks and without a label, `threads` aside, is `portable`: the same code whatever computes,
-# and seen best under sanitizers (FOURFOLD_PORTABLE_TESTS).
+# is ended in the middle, which sanitizers do not allow. One without ranks and without a label, `threads` aside, is
+# `portable`: the same code whatever computes, and seen best under sanitizers (FOURFOLD_PORTABLE_TESTS).
 function(fourfold_add_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "DEVICES" "TIMEOUT;GPU_SECONDS;COST" "SOURCES;LIBRARIES;RANKS;LABELS")
   if(NOT arg_TIMEOUT)  # ends what hangs; sanitizers on a busy machine are 20 times slower

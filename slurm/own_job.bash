@@ -60,7 +60,7 @@ seconds_of_limit() {
   echo $((((10#${BASH_REMATCH[2]:-0} * 24 + 10#${BASH_REMATCH[3]}) * 60 + 10#${BASH_REMATCH[4]}) * 60 + 10#${BASH_REMATCH[5]}))
 }
 
-# first_line TEXT
+# first_line TEXT: without what comes after it; not ${TEXT%%...}, as in ask_for.
 first_line() {
   local line
   IFS= read -r line <<<"$1"

@@ -11,7 +11,6 @@
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/process_identity.hpp>
-#include <fourfold/base/sanitizer.hpp>
 #include <fourfold/comm/mpi_runtime.hpp>
 
 #include <fcntl.h>
@@ -55,10 +54,8 @@ device::DevicePlace find_host_place() {
 /// malloc becomes a hang by that, which nobody ends before the job's time. The library installs it
 /// when it is loaded.
 void crash_at_once() {
-  if constexpr (!address_sanitizer) {  // which reports a crash itself
-    for (const int number : {SIGSEGV, SIGILL, SIGFPE}) {
-      std::signal(number, SIG_DFL);
-    }
+  for (const int number : {SIGSEGV, SIGILL, SIGFPE}) {
+    std::signal(number, SIG_DFL);
   }
 }
 

@@ -5,15 +5,13 @@
 /// a restart loads the older step or, where the bit is none that it reads, exact values. So too
 /// files cut at every 512 bytes, zeroed 4 KiB at a time, exchanged, and taken from another step.
 /// Each restart of the sample looks through the whole directory; the others look at what is damaged
-/// only. FOURFOLD_CHECKPOINT_BITS=whole restarts at every bit. Under AddressSanitizer every seventh
-/// bit is flipped.
+/// only. FOURFOLD_CHECKPOINT_BITS=whole restarts at every bit.
 #include "captured_log.hpp"
 #include "position_coded_state.hpp"
 #include "save_attempt.hpp"
 #include "scratch_folder.hpp"
 
 #include <fourfold/base/error.hpp>
-#include <fourfold/base/sanitizer.hpp>
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
 
@@ -35,16 +33,11 @@ namespace {
 
 constexpr const char* older = "step-000000010";
 constexpr const char* newer = "step-000000020";
-// Under a sanitizer, seven times slower, each place in a byte.
-constexpr long flip_stride = address_sanitizer ? 7 : 1;
-constexpr long restart_stride = address_sanitizer ? 7 * 141 : 97;
+constexpr long restart_stride = 97;
 
 bool is_whole() {
   const char* setting = std::getenv("FOURFOLD_CHECKPOINT_BITS");
   return setting != nullptr && std::string_view(setting) == "whole";
-}
-long bits_between_flips() {
-  return is_whole() ? 1 : flip_stride;
 }
 long bits_between_restarts() {
   return is_whole() ? 1 : restart_stride;
@@ -181,7 +174,7 @@ Count flip_every_bit(const TwoSteps& steps, const std::string& name) {
   const BitFlipper file(steps.newest(name));
   Count count;
   examine(steps, [&](Checker& checker) {
-    for (long bit = 0; bit < file.bits(); bit += bits_between_flips()) {
+    for (long bit = 0; bit < file.bits(); ++bit) {
       CAPTURE(name, bit);
       const bool is_sampled = bit % bits_between_restarts() == 0;
       file.flip(bit);
@@ -215,10 +208,10 @@ TEST_CASE("every flipped bit of every file of a checkpoint is named, and none is
     SUCCEED(name << ": " << count.cases << " bits flipped, " << count.named << " named, "
                  << count.refused << " refused, " << count.exact << " loaded exact");
     const long bits = 8 * static_cast<long>(fs::file_size(steps.newest(name)));
-    CHECK(count.cases == (bits + bits_between_flips() - 1) / bits_between_flips());
+    CHECK(count.cases == bits);
     CHECK(count.named == count.cases);
     CHECK(count.refused + count.exact == count.cases);
-    CHECK(count.refused >= 8 * 20 / bits_between_flips());  // at least the tensors' own bytes
+    CHECK(count.refused >= 8 * 20);  // at least the tensors' own bytes
     CHECK((name.starts_with("shard-") || count.exact == 0));
   }
 }
