@@ -54,9 +54,11 @@ device::DevicePlace find_host_place() {
 /// malloc becomes a hang by that, which nobody ends before the job's time. The library installs it
 /// when it is loaded.
 void crash_at_once() {
+#ifndef __SANITIZE_ADDRESS__  // which reports a crash itself
   for (const int number : {SIGSEGV, SIGILL, SIGFPE}) {
     std::signal(number, SIG_DFL);
   }
+#endif
 }
 
 /// MPI_Abort asks the process manager, and waits for ever where that is gone: an srun that was told

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shared_arena.hpp"
 #include "small_models.hpp"
+#include "sweep.hpp"
 
 #include <fourfold/model/presets.hpp>
 #include <fourfold/model/stage.hpp>
@@ -108,7 +109,7 @@ struct Expected {
 
 TEST_CASE("bytes that are counted are those the arena hands out", "[stage_memory]") {
   ParallelHooks hooks;
-  int cases = 0;
+  fourfold::harness::Sweep sweep(5);
   const std::vector<StageOptions> all_options = each_options();
   for (const Family family : {Family::gpt2, Family::llama}) {
     for (const double dropout : {0.0, 0.1}) {
@@ -117,7 +118,9 @@ TEST_CASE("bytes that are counted are those the arena hands out", "[stage_memory
            {UnitRange{0, 5}, UnitRange{0, 1}, UnitRange{0, 3}, UnitRange{2, 3}, UnitRange{3, 5}}) {
         for (const DType compute : {DType::f32, DType::bf16}) {
           for (const StageOptions& options : all_options) {
-            ++cases;
+            if (!sweep.takes_next()) {
+              continue;
+            }
             Model made(config, units, options, hooks, compute);
             fourfold::harness::SharedArena bare;
             const model::Parameters parameters(model::parameter_table(config, units), compute,
@@ -133,7 +136,7 @@ TEST_CASE("bytes that are counted are those the arena hands out", "[stage_memory
       }
     }
   }
-  CHECK(cases == 40 * 38);
+  CHECK(sweep.cases() == 40 * 38);
 }
 
 TEST_CASE("a layer keeps the published minimal set of activations", "[stage_memory]") {

@@ -11,6 +11,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <array>
 #include <atomic>
 #include <fstream>
 
@@ -32,6 +33,12 @@ std::vector<TensorSpec> large_model() {
           {{"d", TensorState("exp_avg")}, DType::f32, {1, 1048575}},
           {{"e", TensorState("momentum")}, DType::i64, {1300003}}};
 }
+
+#ifdef __SANITIZE_ADDRESS__  // ten times slower
+constexpr std::array group_sizes{1, 3};
+#else
+constexpr std::array group_sizes{1, 2, 3, 4};
+#endif
 
 struct Loaded {
   std::int64_t wrong = 0;       ///< elements, or boxes where a state to compare with was given
@@ -112,8 +119,8 @@ TEST_CASE("ranks that want the same read each byte once between them") {
       save_as(directory, cuts[from], 4, 10, world, {.keep_last = 0, .plan = {}},
               {.model = large_model()});
     });
-    for (int ranks = 1; ranks <= 4; ++ranks) {
-      for (int share_from = 1; share_from <= 4; ++share_from) {
+    for (const int ranks : group_sizes) {
+      for (const int share_from : group_sizes) {
         CAPTURE(cuts[from].name, ranks, share_from);
         const auto load = [&](std::int64_t smallest_part_bytes) {
           return load_as(directory, replicated, ranks, share_from, smallest_part_bytes, &whole);

@@ -5,7 +5,8 @@
 /// a restart loads the older step or, where the bit is none that it reads, exact values. So too
 /// files cut at every 512 bytes, zeroed 4 KiB at a time, exchanged, and taken from another step.
 /// Each restart of the sample looks through the whole directory; the others look at what is damaged
-/// only. FOURFOLD_CHECKPOINT_BITS=whole restarts at every bit.
+/// only. FOURFOLD_CHECKPOINT_BITS=whole restarts at every bit. Under AddressSanitizer every seventh
+/// bit is flipped.
 #include "captured_log.hpp"
 #include "position_coded_state.hpp"
 #include "save_attempt.hpp"
@@ -33,11 +34,20 @@ namespace {
 
 constexpr const char* older = "step-000000010";
 constexpr const char* newer = "step-000000020";
+#ifdef __SANITIZE_ADDRESS__      // seven times slower
+constexpr long flip_stride = 7;  // each place in a byte
+constexpr long restart_stride = 7 * 141;
+#else
+constexpr long flip_stride = 1;
 constexpr long restart_stride = 97;
+#endif
 
 bool is_whole() {
   const char* setting = std::getenv("FOURFOLD_CHECKPOINT_BITS");
   return setting != nullptr && std::string_view(setting) == "whole";
+}
+long bits_between_flips() {
+  return is_whole() ? 1 : flip_stride;
 }
 long bits_between_restarts() {
   return is_whole() ? 1 : restart_stride;
@@ -174,7 +184,7 @@ Count flip_every_bit(const TwoSteps& steps, const std::string& name) {
   const BitFlipper file(steps.newest(name));
   Count count;
   examine(steps, [&](Checker& checker) {
-    for (long bit = 0; bit < file.bits(); ++bit) {
+    for (long bit = 0; bit < file.bits(); bit += bits_between_flips()) {
       CAPTURE(name, bit);
       const bool is_sampled = bit % bits_between_restarts() == 0;
       file.flip(bit);
@@ -208,10 +218,10 @@ TEST_CASE("every flipped bit of every file of a checkpoint is named, and none is
     SUCCEED(name << ": " << count.cases << " bits flipped, " << count.named << " named, "
                  << count.refused << " refused, " << count.exact << " loaded exact");
     const long bits = 8 * static_cast<long>(fs::file_size(steps.newest(name)));
-    CHECK(count.cases == bits);
+    CHECK(count.cases == (bits + bits_between_flips() - 1) / bits_between_flips());
     CHECK(count.named == count.cases);
     CHECK(count.refused + count.exact == count.cases);
-    CHECK(count.refused >= 8 * 20);  // at least the tensors' own bytes
+    CHECK(count.refused >= 8 * 20 / bits_between_flips());  // at least the tensors' own bytes
     CHECK((name.starts_with("shard-") || count.exact == 0));
   }
 }

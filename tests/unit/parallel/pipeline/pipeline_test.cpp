@@ -4,6 +4,7 @@
 /// The executor: every rank of a pipeline also runs the whole model alone, and compares.
 #include "shared_arena.hpp"
 #include "small_architecture.hpp"
+#include "sweep.hpp"
 #include "whole_model.hpp"
 
 #include <fourfold/base/clock.hpp>
@@ -184,8 +185,17 @@ void try_schedule(const std::string& name, int micro_batches, Communicator& worl
 
 TEST_CASE("every schedule gives the bits of the whole model, step after step", "[pipeline]") {
   on_ranks([](Communicator& world, Findings& findings) {
+    // Of two numbers of micro-batches one for each schedule, the other one on the next number of
+    // ranks.
+    fourfold::harness::Sweep sweep(2);
+    if (world.size() % 2 == 0) {
+      sweep.takes_next();
+    }
     for (const std::string& name : schedule::schedule_names()) {
       for (const int micro_batches : {world.size(), 2 * world.size() + 1}) {
+        if (!sweep.takes_next()) {
+          continue;
+        }
         try_schedule(name, micro_batches, world, findings);
       }
     }
