@@ -2,6 +2,7 @@
 # SPDX-FileCopyrightText: the fourfold authors
 # SPDX-License-Identifier: Apache-2.0
 """Refuses words that the field has others for, in identifiers and file names (docs/glossary.md). Usage: check_words.py [ROOT]"""
+import functools
 import pathlib
 import re
 import sys
@@ -50,14 +51,13 @@ IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
+@functools.cache
 def old_words(identifier):
     """(old, new) of each word of an identifier that has another."""
-    for phrase, new in PHRASES.items():
-        if re.search(rf"(?<![A-Za-z]){phrase}(?![a-z])|(?<=[a-z_]){phrase}(?![a-z])", identifier):
-            yield phrase, new
-    for part in PART.findall(identifier):
-        if part.lower() in WORDS:
-            yield part.lower(), WORDS[part.lower()]
+    phrases = [(phrase, new) for phrase, new in PHRASES.items()
+               if re.search(rf"(?<![A-Za-z]){phrase}(?![a-z])|(?<=[a-z_]){phrase}(?![a-z])", identifier)]
+    parts = [part.lower() for part in PART.findall(identifier)]
+    return phrases + [(part, WORDS[part]) for part in parts if part in WORDS]
 
 
 def breaches(path, text):
