@@ -76,6 +76,19 @@ class Open {
   bool is_open_ = false;
 };
 
+/// What is done while nothing can be done: for longer and longer, since what is waited for may need
+/// this core.
+class Pause {
+ public:
+  void take() {
+    std::this_thread::sleep_for(next_);
+    next_ = std::min(2 * next_, std::chrono::microseconds(800));
+  }
+
+ private:
+  std::chrono::microseconds next_{50};
+};
+
 /// The first item of a queue; nullptr when there is none.
 Item* first_of(const std::shared_ptr<Queue>& queue) {
   const std::scoped_lock lock(state());
@@ -125,7 +138,7 @@ bool do_first(const std::shared_ptr<Queue>& queue, Open& memory) {
 }
 
 /// What a device does while one of its streams waits for another machine.
-void go_on_elsewhere(Open& memory) {
+void go_on_elsewhere(Open& memory, Pause& pause) {
   std::map<void*, std::shared_ptr<Queue>> all;
   {
     const std::scoped_lock lock(state());
@@ -135,8 +148,10 @@ void go_on_elsewhere(Open& memory) {
   for (const auto& [stream, queue] : all) {
     moved = do_first(queue, memory) || moved;
   }
-  if (!moved) {
-    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  if (moved) {
+    pause = {};
+  } else {
+    pause.take();
   }
 }
 
@@ -201,15 +216,18 @@ void run_to(const std::shared_ptr<Queue>& queue, std::size_t count) {
   std::unique_lock lock(engine(), std::defer_lock);
   // Who has it may wait for another machine, which waits for what the caller does next. It goes on
   // with all queues meanwhile.
+  Pause pause;
   while (!lock.try_lock()) {
     if (is_done(queue, count)) {
       return;
     }
-    std::this_thread::sleep_for(std::chrono::microseconds(50));
+    pause.take();
   }
   Open memory;
+  pause = {};
   while (!is_done(queue, count)) {
     if (do_first(queue, memory)) {
+      pause = {};
       continue;
     }
     const Item* const first = first_of(queue);
@@ -220,7 +238,7 @@ void run_to(const std::shared_ptr<Queue>& queue, std::size_t count) {
       const std::shared_ptr<Queue> awaited = first->queue;  // the item may be done meanwhile
       run_to(awaited, first->mark);
     } else {
-      go_on_elsewhere(memory);
+      go_on_elsewhere(memory, pause);
     }
   }
 }
