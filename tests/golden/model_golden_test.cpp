@@ -5,6 +5,7 @@
 /// gradient of every parameter, ten steps of AdamW with clipping and a weight decay mask.
 #include "golden_case.hpp"
 #include "shared_arena.hpp"
+#include "source_folder.hpp"
 
 #include <fourfold/base/philox.hpp>
 #include <fourfold/device/arena.hpp>
@@ -186,7 +187,7 @@ class Run {
 /// Elsewhere than in the sources where a bundle has brought them.
 std::string golden_folder() {
   const char* const told = std::getenv("FOURFOLD_GOLDEN_FOLDER");
-  return told != nullptr ? told : FOURFOLD_GOLDEN_FOLDER;
+  return told != nullptr ? told : fourfold::harness::golden_folder();
 }
 
 GoldenCase each_case() {

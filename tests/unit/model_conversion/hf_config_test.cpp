@@ -3,6 +3,7 @@
 #include "models.hpp"
 #include "scratch_folder.hpp"
 #include "small_architecture.hpp"
+#include "source_folder.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/model/presets.hpp>
@@ -34,7 +35,7 @@ using fourfold::model_test::small_model;
 namespace {
 
 Architecture golden(const std::string& name) {
-  const std::string path = std::string(FOURFOLD_GOLDEN_DIR "/hf/") + name + "/config.json";
+  const std::string path = fourfold::harness::golden_folder() + "/hf/" + name + "/config.json";
   return parse_hf_config(read_bytes(path), path).config;
 }
 

@@ -5,6 +5,7 @@
 /// form of our names: each element must come to its place, and go back to where it was.
 #include "models.hpp"
 #include "scratch_folder.hpp"
+#include "source_folder.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/philox.hpp>
@@ -36,7 +37,7 @@ struct Case {
 };
 
 std::filesystem::path golden(const std::string& name) {
-  return std::filesystem::path(FOURFOLD_GOLDEN_DIR) / "hf" / name;
+  return std::filesystem::path(fourfold::harness::golden_folder()) / "hf" / name;
 }
 
 /// `draw` of make_goldens.py.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models.hpp"
 #include "scratch_folder.hpp"
+#include "source_folder.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/data/tokenizer.hpp>
@@ -27,7 +28,7 @@ using fourfold::model_conversion::HfTokenizer;
 
 namespace {
 
-const std::string golden = FOURFOLD_GOLDEN_DIR "/tokenizers/";
+const std::string golden = fourfold::harness::golden_folder() + "/tokenizers/";
 
 std::string contents(const HfTokenizer& tokenizer, const std::string& name) {
   const auto found =

@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "source_folder.hpp"
+
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/philox.hpp>
 #include <fourfold/runfile/run_config.hpp>
@@ -354,7 +356,7 @@ TEST_CASE("mutated run files are read or refused, never more", "[run_config]") {
 }
 
 TEST_CASE("docs/run-file.md is what the table of keys says", "[run_key][docs]") {
-  const std::string path = std::string(FOURFOLD_SOURCE_DIR) + "/docs/run-file.md";
+  const std::string path = fourfold::harness::source_folder() + "/docs/run-file.md";
   const std::string begin_mark =
       "<!-- keys: written by `FOURFOLD_UPDATE_DOCS=1 runfile_test \"[docs]\"` -->\n";
   std::string text = file_text(path);

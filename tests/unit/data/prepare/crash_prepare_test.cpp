@@ -62,7 +62,7 @@ Found set_in(const fs::path& folder) {
 
 ChildResult prepare(const fs::path& folder, const Disturbance& disturbance = {}) {
   return run_disturbed(
-      {FOURFOLD_CRASH_PREPARER, (folder / "t").string(), (folder / "text").string()}, folder,
+      {crash_program("preparer"), (folder / "t").string(), (folder / "text").string()}, folder,
       disturbance);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "prepared.hpp"
+#include "source_folder.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/data/prepare.hpp>
@@ -141,8 +142,8 @@ TEST_CASE("JSON lines are read as Python writes them", "[prepare]") {
 
 TEST_CASE("what is not UTF-8 is told of, or refused where it is much of the text", "[prepare]") {
   const ScratchFolder folder;
-  const auto tokenizer =
-      fourfold::data::open_tokenizer(FOURFOLD_GOLDEN_DIR "/tokenizers/llama3.json");
+  const auto tokenizer = fourfold::data::open_tokenizer(fourfold::harness::golden_folder() +
+                                                        "/tokenizers/llama3.json");
   const auto with = [&](const std::string& text, InputFormat format) {
     const PrepareOptions options{
         .inputs = {folder.write("in", text)}, .format = format, .output_prefix = folder / "o"};
@@ -180,7 +181,7 @@ TEST_CASE("no link is replaced, and a tokenizer that no record can name is refus
   CHECK_THAT(error_of(ExitCode::config, options), ContainsSubstring("o.bin: is a symbolic link"));
   CHECK(std::filesystem::is_symlink(folder / "o.bin"));
   std::filesystem::create_directory(folder / "caf\xe9");
-  std::filesystem::copy_file(FOURFOLD_GOLDEN_DIR "/tokenizers/llama3.json",
+  std::filesystem::copy_file(fourfold::harness::golden_folder() + "/tokenizers/llama3.json",
                              folder / "caf\xe9/t.json");
   const auto tokenizer = fourfold::data::open_tokenizer((folder / "caf\xe9/t.json").string());
   CHECK_THROWS_WITH(fourfold::data::prepare(

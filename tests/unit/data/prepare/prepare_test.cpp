@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "prepared.hpp"
+#include "source_folder.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/fatal_exit.hpp>
@@ -159,7 +160,8 @@ TEST_CASE("what cannot be prepared leaves nothing behind", "[prepare]") {
 
 TEST_CASE("end-of-text needs a tokenizer that has one", "[prepare]") {
   const ScratchFolder folder;
-  std::string json = fourfold::harness::read_bytes(FOURFOLD_GOLDEN_DIR "/tokenizers/llama3.json");
+  std::string json =
+      fourfold::harness::read_bytes(fourfold::harness::golden_folder() + "/tokenizers/llama3.json");
   json.replace(json.find("<|endoftext|>"), 13, "<|elsewhere|>");
   const PrepareOptions options{.inputs = {folder.write("a.txt", "x")},
                                .output_prefix = folder / "out",
@@ -243,7 +245,7 @@ TEST_CASE("a record of an older version is read, and one of other tokens is refu
 
 TEST_CASE("a record names what made the tokens, whatever becomes of the files", "[token_record]") {
   const ScratchFolder folder;
-  const std::string golden = FOURFOLD_GOLDEN_DIR "/tokenizers/gpt2/";
+  const std::string golden = fourfold::harness::golden_folder() + "/tokenizers/gpt2/";
   const std::string merges = fourfold::harness::read_bytes(golden + "merges.txt");
   for (const std::string swapped : {"merges.txt", "words"}) {
     CAPTURE(swapped);
@@ -268,9 +270,9 @@ TEST_CASE("a folder's tokenizer that cannot be used is told once for all parts",
   const ScratchFolder folder;
   std::filesystem::create_directory(folder / "model");
   folder.write("model/tokenizer.json", "{}");
-  const auto model =
-      folder.write("model/tokenizer.model",
-                   fourfold::harness::read_bytes(FOURFOLD_GOLDEN_DIR "/tokenizers/spm.model"));
+  const auto model = folder.write(
+      "model/tokenizer.model",
+      fourfold::harness::read_bytes(fourfold::harness::golden_folder() + "/tokenizers/spm.model"));
   const fourfold::harness::LogLines log;
   const auto parts =
       fourfold::data::prepare(*fourfold::data::open_tokenizer((folder / "model").string()),

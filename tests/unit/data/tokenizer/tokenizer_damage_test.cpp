@@ -5,6 +5,7 @@
 /// and the reason.
 #include "log_lines.hpp"
 #include "scratch_folder.hpp"
+#include "source_folder.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/philox.hpp>
@@ -27,7 +28,7 @@ using fourfold::harness::ScratchFolder;
 
 namespace {
 
-const std::string golden = FOURFOLD_GOLDEN_DIR "/tokenizers/";
+const std::string golden = fourfold::harness::golden_folder() + "/tokenizers/";
 
 void check_refused(const std::string& named, ExitCode code, const std::string& fragment) {
   CAPTURE(fragment);

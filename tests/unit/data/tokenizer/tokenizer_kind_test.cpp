@@ -4,6 +4,7 @@
 /// What a tokenizer file is, its content tells; of a folder the first file that can be used is.
 #include "log_lines.hpp"
 #include "scratch_folder.hpp"
+#include "source_folder.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/data/tokenizer.hpp>
@@ -34,7 +35,7 @@ using fourfold::harness::ScratchFolder;
 
 namespace {
 
-const std::string golden = FOURFOLD_GOLDEN_DIR "/tokenizers/";
+const std::string golden = fourfold::harness::golden_folder() + "/tokenizers/";
 const std::string unigram =
     R"({"version": "1.0", "added_tokens": [], "normalizer": null, "pre_tokenizer": null,)"
     R"( "model": {"type": "Unigram", "vocab": [["a", -1.0]], "unk_id": 0}})";

@@ -5,6 +5,7 @@
 /// ones, and for odd files that it accepts; tests/golden/make_tokenizer_goldens.py wrote both.
 #include "log_lines.hpp"
 #include "scratch_folder.hpp"
+#include "source_folder.hpp"
 
 #include <fourfold/data/tokenizer.hpp>
 
@@ -23,7 +24,7 @@ namespace {
 
 using Ids = std::vector<std::int32_t>;
 
-const std::string golden = FOURFOLD_GOLDEN_DIR "/tokenizers/";
+const std::string golden = fourfold::harness::golden_folder() + "/tokenizers/";
 
 Ids encode(Tokenizer& tokenizer, std::string_view text) {
   Ids ids;

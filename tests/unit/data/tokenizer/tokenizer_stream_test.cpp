@@ -3,6 +3,7 @@
 /// @file
 /// Decoding token by token: the same text as all at once, in whole characters, with its blanks.
 #include "scratch_folder.hpp"
+#include "source_folder.hpp"
 
 #include <fourfold/base/text.hpp>
 #include <fourfold/data/tokenizer.hpp>
@@ -23,7 +24,7 @@ namespace {
 
 using Ids = std::vector<std::int32_t>;
 
-const std::string golden = FOURFOLD_GOLDEN_DIR "/tokenizers/";
+const std::string golden = fourfold::harness::golden_folder() + "/tokenizers/";
 
 Ids encode(Tokenizer& tokenizer, std::string_view text) {
   Ids ids;

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "scratch_folder.hpp"
+#include "source_folder.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/philox.hpp>
@@ -25,7 +26,7 @@ namespace {
 
 using Ids = std::vector<std::int32_t>;
 
-const std::string golden = FOURFOLD_GOLDEN_DIR "/tokenizers/";
+const std::string golden = fourfold::harness::golden_folder() + "/tokenizers/";
 
 Ids encode(Tokenizer& tokenizer, std::string_view text) {
   Ids ids;

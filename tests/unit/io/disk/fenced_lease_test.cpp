@@ -62,7 +62,7 @@ TEST_CASE("who stood still at any call changes nothing of what another has saved
   for (bool has_ended = false; !has_ended; ++at) {
     CAPTURE(at);
     const fs::path work = attempts.fresh();
-    StoppingJob job({FOURFOLD_CRASH_HOLDER, work.string()}, work, at);
+    StoppingJob job({crash_program("holder"), work.string()}, work, at);
     if (!job.stands_still()) {
       has_ended = true;
       continue;
@@ -116,7 +116,7 @@ TEST_CASE("another process of a start that was taken over replaces and removes n
     CAPTURE(stopped);
     const fs::path work = attempts.fresh();
     std::ofstream(work / "asked") << "the first";
-    StoppingJob job({FOURFOLD_CRASH_HOLDER, work.string(), "beside"}, work, stopped + 1);
+    StoppingJob job({crash_program("holder"), work.string(), "beside"}, work, stopped + 1);
     has_ended = !job.stands_still();
     if (has_ended) {
       continue;
@@ -141,7 +141,7 @@ TEST_CASE("events and lines of a start that was taken over come nowhere") {
   for (bool has_ended = false; !has_ended;) {
     CAPTURE(stopped);
     const fs::path work = attempts.fresh();
-    StoppingJob job({FOURFOLD_CRASH_HOLDER, work.string(), "events"}, work, stopped + 1);
+    StoppingJob job({crash_program("holder"), work.string(), "events"}, work, stopped + 1);
     has_ended = !job.stands_still();
     if (has_ended) {
       continue;

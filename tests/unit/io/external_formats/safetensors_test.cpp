@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "safetensors_by_hand.hpp"
 #include "scratch_folder.hpp"
+#include "source_folder.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/io/mapped_file.hpp>
@@ -68,7 +69,7 @@ std::string folder_refusal(const ScratchFolder& scratch) {
 }  // namespace
 
 TEST_CASE("a file of the safetensors package is read: all its types, shapes and texts") {
-  const SafetensorsFile file(FOURFOLD_GOLDEN_DIR "/hf/types.safetensors");
+  const SafetensorsFile file(fourfold::harness::golden_folder() + "/hf/types.safetensors");
   CHECK(file.metadata().at("format") == "pt");
   CHECK(file.metadata().at("note") == "caf\u00e9");
   REQUIRE(file.arrays().size() == 8);
@@ -93,7 +94,8 @@ TEST_CASE("a file of the safetensors package is read: all its types, shapes and 
 }
 
 TEST_CASE("a header is byte for byte what the package writes") {
-  const std::filesystem::path path(FOURFOLD_GOLDEN_DIR "/hf/llama_qkv_bias/model.safetensors");
+  const std::filesystem::path path(fourfold::harness::golden_folder() +
+                                   "/hf/llama_qkv_bias/model.safetensors");
   const SafetensorsFile file(path);
   std::vector<fourfold::io::ArrayToWrite> arrays;
   std::uint64_t bytes = 0;

@@ -21,7 +21,7 @@ namespace {
 
 ChildResult job(const fs::path& root, const std::string& verb,
                 const Disturbance& disturbance = {}) {
-  return run_disturbed({FOURFOLD_CRASH_LOCAL_TIER, root.string(), verb}, root, disturbance);
+  return run_disturbed({crash_program("local_tier"), root.string(), verb}, root, disturbance);
 }
 
 /// Jobs of a run that was killed with step 5 in the store and step 10 on the node-local tier.

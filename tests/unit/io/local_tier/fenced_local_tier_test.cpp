@@ -50,7 +50,7 @@ TEST_CASE(
   for (bool has_ended = false; !has_ended; ++at) {
     CAPTURE(at);
     const fs::path work = attempts.fresh();
-    StoppingJob job({FOURFOLD_CRASH_LOCAL_TIER, work.string(), "hold"}, work, at);
+    StoppingJob job({crash_program("local_tier"), work.string(), "hold"}, work, at);
     if (!job.stands_still()) {
       has_ended = true;
       continue;

@@ -53,7 +53,7 @@ class Repairing {
   }
 
   ChildResult repair(const Disturbance& disturbance = {}) const {
-    return run_disturbed({FOURFOLD_CRASH_REPAIRER, (work() / "step-000000010").string()}, work(),
+    return run_disturbed({crash_program("repairer"), (work() / "step-000000010").string()}, work(),
                          disturbance);
   }
 

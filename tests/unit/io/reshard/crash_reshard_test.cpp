@@ -49,8 +49,8 @@ class Resharding {
 
   ChildResult reshard(const Disturbance& disturbance = {}) const {
     return run_disturbed(
-        {FOURFOLD_CRASH_RECUTTER, from().string(), to().string(), std::to_string(processes)}, to(),
-        disturbance);
+        {crash_program("resharder"), from().string(), to().string(), std::to_string(processes)},
+        to(), disturbance);
   }
 
   /// @return whether the step is there; it is complete then

@@ -8,6 +8,7 @@
 #include "child_process.hpp"
 #include "copied_run.hpp"
 #include "scratch_folder.hpp"
+#include "source_folder.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -18,6 +19,14 @@
 #include <vector>
 
 namespace fourfold::io_test {
+
+/// The program of a job, and the library that is preloaded into it.
+inline std::string crash_program(const std::string& name) {
+  return harness::build_folder() + "/bin/crash_" + name;
+}
+inline std::string crash_shim() {
+  return harness::build_folder() + "/tests/libcrash_shim.so";
+}
 
 /// The exit code of a job that the shim stops.
 inline constexpr int killed = 99;
@@ -33,7 +42,7 @@ struct Disturbance {
 inline harness::ChildResult run_disturbed(const std::vector<std::string>& command,
                                           const std::filesystem::path& under,
                                           const Disturbance& disturbance) {
-  return harness::run_child(command, {{"LD_PRELOAD", FOURFOLD_CRASH_SHIM},
+  return harness::run_child(command, {{"LD_PRELOAD", crash_shim()},
                                       {"FOURFOLD_CRASH_UNDER", under.string()},
                                       {"FOURFOLD_CRASH_AT", std::to_string(disturbance.at)},
                                       {"FOURFOLD_CRASH_HOW", disturbance.how},

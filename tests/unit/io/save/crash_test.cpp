@@ -32,7 +32,7 @@ constexpr int shared_file = 1;
 
 ChildResult save(const fs::path& directory, std::int64_t step, int files = own_files,
                  const Disturbance& disturbance = {}) {
-  return run_disturbed({FOURFOLD_CRASH_SAVER, directory.string(), std::to_string(step),
+  return run_disturbed({crash_program("saver"), directory.string(), std::to_string(step),
                         std::to_string(ranks), std::to_string(files)},
                        directory, disturbance);
 }

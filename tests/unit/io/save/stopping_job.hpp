@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "crash_job.hpp"
+
 #include <catch2/catch_test_macros.hpp>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -30,7 +32,7 @@ class StoppingJob {
     words.push_back(nullptr);
     pid_ = ::fork();
     if (pid_ == 0) {
-      ::setenv("LD_PRELOAD", FOURFOLD_CRASH_SHIM, 1);
+      ::setenv("LD_PRELOAD", crash_shim().c_str(), 1);
       ::setenv("FOURFOLD_CRASH_UNDER", under.c_str(), 1);
       ::setenv("FOURFOLD_CRASH_AT", std::to_string(at).c_str(), 1);
       ::setenv("FOURFOLD_CRASH_HOW", "stop", 1);

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "scratch_folder.hpp"
+#include "source_folder.hpp"
 #include "token_bytes_by_hand.hpp"
 
 #include <fourfold/base/error.hpp>
@@ -28,7 +29,7 @@ namespace {
 
 using Tokens = std::vector<std::int32_t>;
 
-const std::string golden = FOURFOLD_GOLDEN_DIR "/megatron/";
+const std::string golden = fourfold::harness::golden_folder() + "/megatron/";
 
 Tokens read_all(const TokenFile& file) {
   Tokens tokens(static_cast<std::size_t>(file.tokens()));

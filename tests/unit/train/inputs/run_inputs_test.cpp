@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "scratch_folder.hpp"
+#include "source_folder.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/data/prepare.hpp>
@@ -19,7 +20,7 @@ using harness::ScratchFolder;
 
 namespace {
 
-const std::string golden = FOURFOLD_GOLDEN_DIR "/tokenizers/";
+const std::string golden = fourfold::harness::golden_folder() + "/tokenizers/";
 
 std::vector<runfile::RunInput> inputs_of(const ScratchFolder& scratch, const std::string& more,
                                          const std::vector<std::string>& overrides = {}) {

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "scratch_folder.hpp"
+#include "source_folder.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/data/prepare.hpp>
@@ -22,7 +23,7 @@ using harness::ScratchFolder;
 
 namespace {
 
-const std::string golden = FOURFOLD_GOLDEN_DIR "/tokenizers/";
+const std::string golden = fourfold::harness::golden_folder() + "/tokenizers/";
 
 /// Token files in a folder, and the run files that name them.
 class TokenRun {
