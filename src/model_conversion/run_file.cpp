@@ -25,8 +25,8 @@ constexpr const char* head =
 )";
 
 bool is_left_to_others(const runfile::RunKey& key, const runfile::RunConfig& config) {
-  return !key.has_effect(config) || key.full_name() == "model.preset" ||
-         (key.full_name() == "data.tokenizer" && config.data.tokenizer.empty());
+  return !key.has_effect(config) || key.full_name == "model.preset" ||
+         (key.full_name == "data.tokenizer" && config.data.tokenizer.empty());
 }
 
 }  // namespace

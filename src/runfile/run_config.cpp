@@ -66,7 +66,7 @@ void resolve(RunConfig& config, Origins& origins) {
   fill_in_derived_keys(config);
   for (const RunKey& key : run_keys()) {
     if (key.field.get(before) != key.field.get(config)) {
-      origins[key.full_name()] = {Origin::Source::derived, key.automatic};
+      origins[key.full_name] = {Origin::Source::derived, key.automatic};
     }
   }
 }
@@ -89,7 +89,7 @@ EffectiveConfig explained(const RunConfig& saved, const std::string& place) {
       } catch (const UserError&) {  // it cannot be left out
       }
     }
-    effective.origins[key.full_name()] = {Origin::Source::derived, follows ? key.automatic : place};
+    effective.origins[key.full_name] = {Origin::Source::derived, follows ? key.automatic : place};
   }
   return effective;
 }

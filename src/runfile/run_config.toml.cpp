@@ -122,9 +122,9 @@ void Reader::read_key(const RunKey& key, const toml::node& node, const Origin& o
     problems_.emplace_back(
         origin,
         format_message("{} holds a NUL character, at which the system would end it; leave it out",
-                       key.full_name()));
+                       key.full_name));
   } else if (!is_saved_ && is_path_at_home(key, *value)) {
-    problems_.emplace_back(origin, format_message("{} {}", key.full_name(), home_is_a_shells));
+    problems_.emplace_back(origin, format_message("{} {}", key.full_name, home_is_a_shells));
   } else {
     entries_.push_back({&key, *value, origin});
   }
@@ -217,7 +217,7 @@ toml::table parsed(std::string_view text, const std::string& file_name) {
 /// The name of the preset that the entries choose last, or empty.
 const Entry* chosen_preset(const std::vector<Entry>& entries) {
   const auto found = std::find_if(entries.rbegin(), entries.rend(), [](const Entry& entry) {
-    return entry.key->full_name() == "model.preset";
+    return entry.key->full_name == "model.preset";
   });
   return found == entries.rend() ? nullptr : &*found;
 }
@@ -254,11 +254,11 @@ CheckpointConfig named_checkpoint(const std::vector<Entry>& entries) {
 void begin_with_model_of_checkpoint(const std::vector<Entry>& entries,
                                     const ModelOfCheckpoint& model_of, EffectiveConfig& effective) {
   const bool has_table = std::ranges::any_of(entries, [](const Entry& entry) {
-    return is_of_model(*entry.key) && (entry.origin.source == Origin::Source::file ||
-                                       entry.key->full_name() == "model.preset");
+    return is_of_model(*entry.key) &&
+           (entry.origin.source == Origin::Source::file || entry.key->full_name == "model.preset");
   });
   const bool has_vocab = std::ranges::any_of(entries, [](const Entry& entry) {
-    return entry.key->full_name() == "model.vocab" || entry.key->full_name() == "model.preset";
+    return entry.key->full_name == "model.vocab" || entry.key->full_name == "model.preset";
   });
   const CheckpointConfig checkpoint = named_checkpoint(entries);
   if (!model_of || (has_table && has_vocab) || checkpoint.resume == "never") {
@@ -279,10 +279,10 @@ void begin_with_model_of_checkpoint(const std::vector<Entry>& entries,
                                 ? "the run's newest step in " + checkpoint.dir
                                 : "checkpoint.resume";
   for (const RunKey& key : run_keys()) {
-    const bool is_taken = has_table ? key.full_name() == "model.vocab"
-                                    : is_of_model(key) && key.full_name() != "model.preset";
+    const bool is_taken = has_table ? key.full_name == "model.vocab"
+                                    : is_of_model(key) && key.full_name != "model.preset";
     if (is_taken) {
-      effective.origins[key.full_name()] = {Origin::Source::derived, place};
+      effective.origins[key.full_name] = {Origin::Source::derived, place};
     }
   }
   if (has_table) {
@@ -305,7 +305,7 @@ void note_replaced(const Entry& entry, const std::vector<Entry>& entries,
     effective.notes.push_back(
         format_message("{} is given more than once on the command line, with different values: the "
                        "last one counts",
-                       entry.key->full_name()));
+                       entry.key->full_name));
   }
 }
 
@@ -315,19 +315,21 @@ void set(const Entry& entry, EffectiveConfig& effective) {
   const RunConfig before = effective.config;
   entry.key->field.set(effective.config, entry.value);
   for (const RunKey& key : run_keys()) {
-    const auto origin = effective.origins.find(key.full_name());
-    if (!is_of_model(key) || origin == effective.origins.end() ||
-        key.full_name() == "model.family" ||
+    if (!is_of_model(key) || key.full_name == "model.family") {
+      continue;
+    }
+    const auto origin = effective.origins.find(key.full_name);
+    if (origin == effective.origins.end() ||
         key.field.get(before) == key.field.get(effective.config)) {
       continue;
     }
     if (entry.key != &key && !origin->second.where().empty()) {
       effective.notes.push_back(format_message("{}: {} gives way to {}", origin->second.where(),
-                                               key.full_name(), entry.key->full_name()));
+                                               key.full_name, entry.key->full_name));
     }
     effective.origins.erase(origin);
   }
-  effective.origins[entry.key->full_name()] = entry.origin;
+  effective.origins[entry.key->full_name] = entry.origin;
 }
 
 /// Lays preset or checkpoint, and entries, over the defaults.
@@ -340,7 +342,7 @@ EffectiveConfig layered(const std::vector<Entry>& entries, const ModelOfCheckpoi
       effective.config.model = model::preset(preset);
       for (const RunKey& key : run_keys()) {
         if (is_of_model(key)) {
-          effective.origins[key.full_name()] = {Origin::Source::preset, preset};
+          effective.origins[key.full_name] = {Origin::Source::preset, preset};
         }
       }
     }
@@ -348,7 +350,7 @@ EffectiveConfig layered(const std::vector<Entry>& entries, const ModelOfCheckpoi
   // Of each place, the family before the keys that change one of its traits.
   const auto turn = [](const Entry& entry) {
     return 2 * int{entry.origin.source == Origin::Source::command_line} +
-           int{entry.key->full_name() != "model.family"};
+           int{entry.key->full_name != "model.family"};
   };
   for (int now = 0; now < 4; ++now) {
     for (const Entry& entry : entries) {
@@ -366,13 +368,13 @@ EffectiveConfig layered(const std::vector<Entry>& entries, const ModelOfCheckpoi
 
 void warn_of_idle_values(EffectiveConfig& effective) {
   for (const RunKey& key : run_keys()) {
-    const auto origin = effective.origins.find(key.full_name());
+    const auto origin = effective.origins.find(key.full_name);
     if (origin == effective.origins.end() || origin->second.where().empty() ||
         key.has_effect(effective.config)) {
       continue;
     }
     effective.warnings.push_back(format_message("{}: {} has no effect (it needs {})",
-                                                origin->second.where(), key.full_name(),
+                                                origin->second.where(), key.full_name,
                                                 key.relevance.only_with));
   }
 }
@@ -448,7 +450,7 @@ std::string log_dir_of(const std::filesystem::path& file, std::span<const std::s
   const RunKey& key = *find_run_key("log.dir");
   for (const std::string_view text : overrides) {
     const std::size_t equals = text.find('=');
-    if (equals == std::string_view::npos || trimmed(text.substr(0, equals)) != key.full_name()) {
+    if (equals == std::string_view::npos || trimmed(text.substr(0, equals)) != key.full_name) {
       continue;
     }
     try {

@@ -46,7 +46,7 @@ void check_allowed_names(std::span<const std::string> allowed) {
 
 /// Keys about one start alone; the run is the same whatever they say.
 bool is_of_one_start(const RunKey& key) {
-  const std::string name = key.full_name();
+  const std::string name = key.full_name;
   return name == "checkpoint.resume" || name == "checkpoint.weights_only" ||
          name == "log.progress" || key.table == "watchdog";
 }
@@ -78,7 +78,7 @@ std::vector<ConfigChange> config_difference(const RunConfig& before, const RunCo
     const Value new_value = key.field.get(after);
     if (old_value != new_value && !is_of_one_start(key) &&
         (key.has_effect(before) || key.has_effect(after))) {
-      ConfigChange change{key.full_name(), to_toml(old_value), to_toml(new_value), key.on_resume};
+      ConfigChange change{key.full_name, to_toml(old_value), to_toml(new_value), key.on_resume};
       if (key.on_resume == OnResume::needs_allowance && follows_others(key, before) &&
           follows_others(key, after)) {
         change.rule = OnResume::free;  // it says no more than the change that it follows

@@ -46,7 +46,7 @@ std::string real_text(double number) {
 }
 
 std::string comment(const RunKey& key, const EffectiveConfig& effective) {
-  const auto origin = effective.origins.find(key.full_name());
+  const auto origin = effective.origins.find(key.full_name);
   // The name of a run file may hold any bytes; a comment of TOML may not.
   std::string text =
       origin == effective.origins.end() ? Origin{}.str() : printable(origin->second.str());
@@ -60,7 +60,7 @@ std::string comment(const RunKey& key, const EffectiveConfig& effective) {
 /// it again, or, having changed what it follows, the one that is right then. A default without
 /// effect: nobody needs to be warned of it.
 bool goes_without_saying(const RunKey& key, const EffectiveConfig& effective) {
-  const auto found = effective.origins.find(key.full_name());
+  const auto found = effective.origins.find(key.full_name);
   const Origin origin = found == effective.origins.end() ? Origin{} : found->second;
   const bool follows_key =  // and not a checkpoint, which another start may not have
       origin.source == Origin::Source::derived && origin.text == key.automatic;

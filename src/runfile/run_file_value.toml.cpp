@@ -115,7 +115,7 @@ std::optional<Value> typed_value(const RunKey& key, const toml::node& node) {
 
 std::string wrong_value(const RunKey& key, const toml::node& node) {
   std::string message =
-      format_message("{} = {} is not {}", key.full_name(), shown(node), expectation(key));
+      format_message("{} = {} is not {}", key.full_name, shown(node), expectation(key));
   if (const auto text = node.value_exact<std::string>()) {
     if (const auto near = nearest(*text, key.field.choices)) {
       message += format_message("; did you mean \"{}\"?", *near);

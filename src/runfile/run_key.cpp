@@ -4,6 +4,8 @@
 
 #include <fourfold/runfile/run_key.hpp>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -39,6 +41,7 @@ std::span<const RunKey> run_keys() {
     for (const RunTable& table : run_tables()) {
       for (RunKey& key : table.keys()) {
         key.table = table.name;
+        key.full_name = fmt::format("{}.{}", key.table, key.name);
         all.push_back(std::move(key));
       }
     }
@@ -68,7 +71,7 @@ std::vector<std::string> keys_called(const std::string& name) {
   std::vector<std::string> full_names;
   for (const RunKey& key : run_keys()) {
     if (key.name == name) {
-      full_names.push_back(key.full_name());
+      full_names.push_back(key.full_name);
     }
   }
   return full_names;

@@ -161,7 +161,7 @@ std::vector<std::string> lines_of(const runfile::RunConfig& config) {
   std::vector<std::string> lines;
   for (const runfile::RunKey& key : runfile::run_keys()) {
     lines.push_back(
-        format_message("{} = {}", key.full_name(), runfile::to_toml(key.field.get(config))));
+        format_message("{} = {}", key.full_name, runfile::to_toml(key.field.get(config))));
   }
   return lines;
 }

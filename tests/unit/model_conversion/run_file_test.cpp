@@ -51,7 +51,7 @@ TEST_CASE("the run file of an import is complete but for the data, and its model
   // What follows other keys still does.
   CHECK(read({"data.train=x", "train.steps=77"}).config.optim.schedule.decay_steps == 77);
   for (const runfile::RunKey& key : runfile::run_keys()) {
-    INFO(key.full_name());
+    INFO(key.full_name);
     CHECK(text.find(key.name + " = ") != std::string::npos);
   }
 }

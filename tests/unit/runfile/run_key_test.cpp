@@ -79,7 +79,7 @@ TEST_CASE("words that are true and false need no quotes", "[run_key]") {
 TEST_CASE("every key survives printing and parsing with another value than its default",
           "[run_key]") {
   for (const RunKey& key : run_keys()) {
-    CAPTURE(key.full_name());
+    CAPTURE(key.full_name);
     RunConfig config;
     const Value value = other_value(key);
     key.field.set(config, value);
@@ -106,9 +106,9 @@ TEST_CASE("a key may take words too many to list", "[run_key]") {
 TEST_CASE("keys are described completely and once", "[run_key]") {
   std::set<std::string> names;
   for (const RunKey& key : run_keys()) {
-    CAPTURE(key.full_name());
-    CHECK(names.insert(key.full_name()).second);
-    CHECK(find_run_key(key.full_name()) == &key);
+    CAPTURE(key.full_name);
+    CHECK(names.insert(key.full_name).second);
+    CHECK(find_run_key(key.full_name) == &key);
     CHECK(key.meaning.ends_with('.'));
     CHECK(std::ranges::count(run_tables(), key.table, &RunTable::name) == 1);
     CHECK(key.has_effect(RunConfig{}) ==

@@ -65,8 +65,8 @@ struct RunKey {
   std::string automatic = {};  ///< integers may be "auto", texts empty; what they become then
   Relevance relevance = {};
   OnResume on_resume = OnResume::free;
+  std::string full_name = {};  ///< "table.name"
 
-  std::string full_name() const { return table + "." + name; }
   bool has_effect(const RunConfig& config) const {
     return !relevance.holds || relevance.holds(config);
   }
