@@ -19,6 +19,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <ranges>
 #include <set>
 #include <system_error>
@@ -98,6 +99,13 @@ std::vector<std::int64_t> steps_to_remove(std::span<const KnownStep> steps,
     }
   }
   return removed;
+}
+
+std::optional<std::filesystem::path> best_step(const std::filesystem::path& directory) {
+  const auto rated =
+      rated_steps(known_steps(directory, std::numeric_limits<std::int64_t>::max(), true));
+  return rated.empty() ? std::nullopt
+                       : std::optional(directory / step_folder_name(rated.front().step));
 }
 
 std::vector<KnownStep> known_steps(const std::filesystem::path& directory, std::int64_t newest,

@@ -145,6 +145,23 @@ for run, rated in ("rated", (6, 8)), ("same", (2, 4, 6, 8)):
     best = min(rated, key=lambda step: (loss[step], -step))
     there = {int(name[5:]) for name in os.listdir(run + "/checkpoints") if name.startswith("step-")}
     assert there == {best, 8}, (run, loss, there)'
+for run in rated same; do
+  best=$(find $run/checkpoints -name 'step-*' | sort | head -n 1) # what is kept beside the newest
+  for name in $run $run/checkpoints $run/config.toml; do
+    expect_exit 0 "$fourfold" ckpt info "$name:best"
+    expect_stdout "$best"
+    expect_exit 0 "$fourfold" ckpt info "$name"
+    cp "$output" newest.txt
+    expect_exit 0 "$fourfold" ckpt info "$name:latest"
+    expect cmp "$output" newest.txt
+  done
+  expect_exit 0 "$fourfold" evaluate $run:best --data tokens --samples 1
+  expect_stdout "$best"
+done
+expect_exit 78 "$fourfold" sample apart:best --prompt x
+expect_stderr 'no step in far notes a validation loss'
+expect_exit 78 "$fourfold" sample rated/checkpoints/step-000000008:best --prompt x
+expect_stderr 'is one step, of which there is neither a best nor a latest'
 
 # A run resumes from a run; it goes on from its own steps when that one has got newer ones meanwhile, and from itself.
 expect_exit 0 "$fourfold" train run.toml --set log.dir=second --resume=apart --set train.steps=4 --set optim.decay_steps=2

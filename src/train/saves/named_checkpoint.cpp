@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
+#include <fourfold/comm/communicator.hpp>
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
+#include <fourfold/io/retention.hpp>
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/runfile/model_of_checkpoint.hpp>
 #include <fourfold/runfile/run_config.hpp>
@@ -16,7 +18,9 @@
 #include <cstdint>
 #include <optional>
 #include <ranges>
+#include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 namespace fourfold::train {
@@ -151,6 +155,39 @@ fs::path of_run(const std::string& path) {
   return places.checkpoint_dir;
 }
 
+/// What stands before ":best" or ":latest", where nothing has the whole name.
+std::optional<std::string> before_word(const std::string& path, std::string_view word) {
+  std::error_code failure;
+  if (!path.ends_with(word) || fs::exists(fs::symlink_status(path, failure))) {
+    return std::nullopt;
+  }
+  return path.substr(0, path.size() - word.size());
+}
+
+/// "RUN:best" is a step, "RUN:latest" the same as "RUN".
+std::optional<fs::path> by_word(const std::string& path, runfile::OnResume most) {
+  const auto latest = before_word(path, ":latest");
+  const auto best = before_word(path, ":best");
+  if (!latest && !best) {
+    return std::nullopt;
+  }
+  fs::path steps = checkpoints_named(latest ? *latest : *best, most);
+  if (io::is_step(steps)) {
+    refuse(path, format_message("{} is one step, of which there is neither a best nor a latest",
+                                steps.string()));
+  }
+  if (latest) {
+    return steps;
+  }
+  auto step = io::best_step(steps);
+  if (!step) {
+    refuse(path, format_message("no step in {} notes a validation loss: a run notes one at steps "
+                                "that are saved and evaluated",
+                                steps.string()));
+  }
+  return step;
+}
+
 bool holds_steps(const fs::path& folder) {
   return !io::list_steps(folder).empty() || !io::passed_over_in(folder).empty();
 }
@@ -158,6 +195,9 @@ bool holds_steps(const fs::path& folder) {
 }  // namespace
 
 fs::path checkpoints_named(const std::string& path, runfile::OnResume most) {
+  if (auto found = by_word(path, most)) {
+    return *std::move(found);
+  }
   std::error_code failure;
   const fs::file_status found = fs::status(path, failure);
   if (fs::is_regular_file(found)) {
@@ -188,7 +228,9 @@ fs::path checkpoints_named(const std::string& path, comm::Communicator& communic
 
 io::Checkpoint open_named_checkpoint(const std::string& path, comm::Communicator& communicator) {
   const fs::path named = checkpoints_named(path, communicator);
-  if (named != path && io::newest_step(named, communicator) < 0) {
+  const std::int64_t is_step = communicator.rank() == 0 && io::is_step(named) ? 1 : 0;
+  if (named != path && comm::all_reduce_scalar(communicator, is_step, comm::ReduceOp::max) == 0 &&
+      io::newest_step(named, communicator) < 0) {
     comm::run_on_root(communicator, [&] { io::warn_of_passed_over(io::passed_over_in(named)); });
     throw UserError(
         ExitCode::config,

@@ -45,6 +45,11 @@ std::vector<std::int64_t> steps_to_remove(std::span<const KnownStep> steps,
 std::vector<KnownStep> known_steps(const std::filesystem::path& directory, std::int64_t newest,
                                    bool with_losses);
 
+/// The folder of the step that keep_best = 1 would keep: the lowest noted validation loss on the
+/// newest step's data; of equals the newest. Nothing where none that holds together notes one.
+/// Local.
+std::optional<std::filesystem::path> best_step(const std::filesystem::path& directory);
+
 /// Why a step is not removed: somebody has put something into it. Nothing where nobody has, or the
 /// step is a link. Local.
 std::optional<PassedOver> why_not_removed(const std::filesystem::path& directory,

@@ -127,11 +127,19 @@ TEST_CASE("a save removes what retention lets go, by the losses that steps note"
     });
     return io::list_steps(scratch / "c");
   };
+  const auto best = [&] {
+    const auto step = io::best_step(scratch / "c");
+    return step ? step->filename().string() : "none";
+  };
   CHECK(save(10, "2.5") == Steps{10});
+  CHECK(best() == "step-000000010");
   CHECK(save(20, "nan") == Steps{10, 20});
+  CHECK(best() == "step-000000010");
   CHECK(save(30, "3.5") == Steps{10, 30});
   CHECK(save(40, "") == Steps{10, 40});
+  CHECK(best() == "step-000000010");
   CHECK(save(50, "2.25") == Steps{40, 50});
   CHECK(save(60, "1e-3 or so") == Steps{40, 50, 60});
+  CHECK(best() == "step-000000050");
   CHECK(names(scratch / "c").size() == 4);  // and LATEST
 }

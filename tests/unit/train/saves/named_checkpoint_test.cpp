@@ -74,6 +74,20 @@ TEST_CASE("of a copy the steps beside it are meant, not the original's", "[named
                        MessageMatches(ContainsSubstring("whose checkpoint.dir was gone/steps")));
 }
 
+TEST_CASE("latest is the folder of steps, best needs a noted loss", "[named_checkpoint]") {
+  const ScratchFolder scratch;
+  const fs::path run = scratch / "run";
+  make_run(run, run / "checkpoints", config_of(run, run / "checkpoints"));
+  CHECK(checkpoints_named(run.string() + ":latest") == run / "checkpoints");
+  CHECK_THROWS_MATCHES(checkpoints_named(run.string() + ":best"), UserError,
+                       MessageMatches(ContainsSubstring("notes a validation loss")));
+  CHECK_THROWS_MATCHES(checkpoints_named((scratch / "none").string() + ":best"), UserError,
+                       MessageMatches(ContainsSubstring("there is no such folder or file")));
+  // A folder may be called so.
+  make_run(scratch / "run:best", scratch / "run:best/checkpoints", "");
+  CHECK(checkpoints_named(scratch / "run:best") == scratch / "run:best/checkpoints");
+}
+
 TEST_CASE("what is no checkpoint is refused with what would be one", "[named_checkpoint]") {
   const ScratchFolder scratch;
   fs::create_symlink("nowhere", scratch / "link");

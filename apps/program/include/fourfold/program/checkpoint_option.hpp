@@ -13,6 +13,8 @@ namespace fourfold::program {
 /// What a user may give, for help texts: train::checkpoints_named() finds what is meant.
 inline constexpr const char* checkpoint_meaning =
     "A step (step-NNNNNNNNN), a folder of steps, or a run (its folder or run file)";
+inline constexpr const char* checkpoint_words =
+    "; RUN:best is the step of the lowest validation loss, RUN:latest the newest";
 
 /// CHECKPOINT as the next positional argument, or --checkpoint; one of them is required.
 /// @param more  what the program does with several steps, put after the meaning
@@ -21,7 +23,8 @@ template <class Value>
 CLI::Option* add_checkpoint_option(
     CLI::App& command, Value& value,
     const std::string& more = ", of which the newest step that holds together is taken") {
-  return command.add_option("--checkpoint,CHECKPOINT", value, checkpoint_meaning + more)
+  return command
+      .add_option("--checkpoint,CHECKPOINT", value, checkpoint_meaning + more + checkpoint_words)
       ->required()
       ->type_name("PATH");
 }

@@ -42,7 +42,8 @@ runfile::EffectiveConfig load_run(const std::filesystem::path& file,
 
 // What a user names where a checkpoint is asked for. Every program takes the same: one step; a
 // folder of steps, of which the newest that holds together is meant; the folder of a run
-// (log.dir), or its run file, whose checkpoint.dir is meant.
+// (log.dir), or its run file, whose checkpoint.dir is meant. ":best" after any of the last three
+// means the step of the lowest noted validation loss (io::best_step()), ":latest" the newest.
 
 /// The step, or the folder of steps, that is meant. Of a run that was moved or copied it is the
 /// folder "checkpoints" in it, and not what its config.toml says, which may be another run's by
