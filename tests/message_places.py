@@ -33,12 +33,12 @@ RETURNED = {
     "src/comm/watchdog/watchdog.cpp": {"execute": (86,)},
     "src/device/cuda_check.cuda.cpp": {"out_of_pinned_memory": (78,)},
     "src/runfile/run_config.toml.cpp": {"unknown": (78,)},
-    "src/runfile/run_file_message.cpp": {"unknown_key": (78,), "unknown_table": (78,)},
+    "src/runfile/run_file_message.cpp": {"unknown_key": (78,), "unknown_table": (78,), "key_outside_table": (78,)},
     "src/runfile/run_file_value.toml.cpp": {"wrong_value": (78,)},
     "io/disk/file.cpp": {"why_not_replaceable": (73,)},
     "apps/program/run.cpp": {"explain": (), "end_without_mapped_file": (85,), "end_uncaught": (78,)},
     "apps/program/wrong_command_line.cpp": {
-        "option_text": (64,), "argument_text": (64,), "unknown_verb_text": (64,)},
+        "option_text": (64,), "argument_text": (64,), "unknown_verb_text": (64,), "unknown_part_text": (64,)},
     "apps/program/command_line.cpp": {"own_words": (64,)},
 }
 # In these functions: pieces that are put into a message, or that something is compared with.
@@ -61,7 +61,7 @@ PASSED_ON = {
     "src/comm/runtime/mpi_runtime.mpi.cpp": ("* problem",),
     "src/model_conversion/hf_config_read.json.cpp": ("format_message ( {}: {} , file_name , error . what ( )",),
     "src/runfile/run_config.toml.cpp": (
-        "text", "effective . origins", "wrong_value", "unknown_", "dot !=", "is_saved_",
+        "text", "effective . origins", "wrong_value", "unknown_", "dot ==", "inner !=", "is_saved_",
         "format_message ( {} {} , key"),
     "src/runfile/run_file_message.hpp": ("const Origins & origins",),
     "src/train/inputs/data_facts.cpp": ("format_message ( {} ({}); {}, or {}",),

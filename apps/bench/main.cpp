@@ -61,8 +61,11 @@ int main(int argc, char** argv) {
       "comm", "How fast ranks exchange and add up data: latency and bandwidth by size");
   bench::Arguments arguments;
   bench::describe(*part, arguments);
-  command.footer("\nEXIT CODES\n" +
-                 fourfold::program::exit_codes_table({ExitCode::differs, ExitCode::config}));
+  command.footer(
+      "\nEXAMPLES\n"
+      "  mpiexec -n 4 fourfold bench comm --library\n"
+      "\nEXIT CODES\n" +
+      fourfold::program::exit_codes_table({ExitCode::differs, ExitCode::config}));
   return fourfold::program::run("fourfold bench", [&] {
     if (const auto end = fourfold::program::parse(command, argc, argv)) {
       return *end;

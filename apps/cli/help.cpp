@@ -15,7 +15,7 @@ std::string help(std::span<const Verb> verbs) {
       "\n"
       "SYNOPSIS\n"
       "  fourfold VERB [ARGUMENT ...]\n"
-      "  fourfold help [VERB [SUBVERB]]\n"
+      "  fourfold help [VERB [SUBVERB | TABLE | KEY]]\n"
       "  fourfold --help | --version\n"
       "\n"
       "VERBS\n";
@@ -36,6 +36,8 @@ std::string help(std::span<const Verb> verbs) {
       "  mpiexec -n 4 fourfold train run.toml                train on four ranks\n"
       "  fourfold train run.toml --dry-run                   check a run file without training\n"
       "  fourfold help train                                 all options of a verb\n"
+      "  fourfold help train optim                           the keys of a table of the run file\n"
+      "  fourfold help train learning_rate                   a key, by any trainer's name for it\n"
       "  fourfold help ckpt export                           all options of a verb's verb\n"
       "\n"
       "FILES\n"

@@ -5,7 +5,7 @@
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/text.hpp>
-#include <fourfold/program/print.hpp>
+#include <fourfold/program/help_page.hpp>
 #include <fourfold/program/run.hpp>
 
 #include <fmt/format.h>
@@ -66,7 +66,7 @@ void warn_of_long_host_name() {
 }
 
 ExitCode show_help() {
-  fourfold::program::print_text(fourfold::cli::help(fourfold::cli::installed_verbs()));
+  fourfold::program::show_page(fourfold::cli::help(fourfold::cli::installed_verbs()));
   return ExitCode::finished;
 }
 

@@ -74,9 +74,22 @@ int main(int argc, char** argv) {
   const std::string codes =
       "\nEXIT CODES\n" + fourfold::program::exit_codes_table(
                              {ExitCode::data_corrupt, ExitCode::cannot_write, ExitCode::config});
-  for (CLI::App* const part : {&command, prepare, info}) {
-    part->footer(codes);
-  }
+  command.footer(
+      "\nEXAMPLES\n"
+      "  fourfold data prepare --output tokens text.txt      bytes as tokens\n"
+      "  fourfold data info tokens\n" +
+      codes);
+  prepare->footer(
+      "\nEXAMPLES\n"
+      "  fourfold data prepare --output tokens --validation-fraction 0.05 text.txt\n"
+      "  fourfold data prepare --tokenizer hf-model/tokenizer.json --append-eot --output tokens "
+      "a.jsonl b.jsonl\n" +
+      codes);
+  info->footer(
+      "\nEXAMPLES\n"
+      "  fourfold data info tokens --show 20\n"
+      "  fourfold data info 'tokens/*' --json\n" +
+      codes);
   return fourfold::program::run("fourfold data", [&] {
     if (const auto end = fourfold::program::parse(command, argc, argv)) {
       return *end;

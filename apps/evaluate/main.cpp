@@ -68,9 +68,13 @@ void describe(CLI::App& command, Arguments& arguments) {
   command.add_flag("--allow-mixed-tokenizers", arguments.allow_mixed_tokenizers,
                    "Accept --data whose record names another tokenizer than the training data's");
   command.add_flag("--json", arguments.json, "Print one JSON object, for programs to read");
-  command.footer("\nEXIT CODES\n" +
-                 program::exit_codes_table(
-                     {ExitCode::data_corrupt, ExitCode::config, ExitCode::cannot_write}));
+  command.footer(
+      "\nEXAMPLES\n"
+      "  fourfold evaluate runs/first --data tokens_val\n"
+      "  mpiexec -n 4 fourfold evaluate runs/first --data tokens_val --json\n"
+      "\nEXIT CODES\n" +
+      program::exit_codes_table(
+          {ExitCode::data_corrupt, ExitCode::config, ExitCode::cannot_write}));
 }
 
 void print_for_people(const Report& report) {

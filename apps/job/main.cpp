@@ -118,7 +118,18 @@ int main(int argc, char** argv) {
                   "without a word has gone with its node then, which is left out")
       ->type_name("NODES")
       ->delimiter(',');
-  command.footer(more_help);
+  command.footer(
+      "\nEXAMPLES\n"
+      "  fourfold help job begin                     the page of a verb, with its examples\n" +
+      std::string(more_help));
+  begin->footer(
+      "\nEXAMPLES\n"
+      "  answer=$(fourfold job begin run.toml) || exit\n"
+      "  fourfold job begin run.toml --most-starts 20 --stuck-after 3\n");
+  end->footer(
+      "\nEXAMPLES\n"
+      "  fourfold job end run.toml --launcher-code \"$code\"\n"
+      "  fourfold job end run.toml --stopped-by TERM\n");
   return fourfold::program::run("fourfold job", [&] {
     if (const auto stop = fourfold::program::parse(command, argc, argv)) {
       return *stop;

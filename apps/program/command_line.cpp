@@ -8,6 +8,7 @@
 #include <fourfold/base/regular_file.hpp>
 #include <fourfold/base/text.hpp>
 #include <fourfold/program/command_line.hpp>
+#include <fourfold/program/help_page.hpp>
 #include <fourfold/program/print.hpp>
 
 #include <fmt/format.h>
@@ -143,9 +144,9 @@ CLI::Validator number_where(const Holds& holds, const std::string& range, const 
 }  // namespace
 
 std::optional<ExitCode> parse(CLI::App& command, int argc, const char* const* argv,
-                              const KeySearch& keys) {
+                              const KeySearch& keys, const HelpSearch& parts) {
   if (const auto words = question_for_help(command, argc, argv)) {
-    return parse(command, argc, words->data(), keys);
+    return parse(command, argc, words->data(), keys, parts);
   }
   try {
     const std::vector<const char*> words = named_first(command, argc, argv);
@@ -153,13 +154,18 @@ std::optional<ExitCode> parse(CLI::App& command, int argc, const char* const* ar
     return std::nullopt;
   } catch (const CLI::Success& end) {  // --help
     const std::string word = word_without_help(command, {argv + 1, argv + argc});
+    const std::string part = word.empty() || !parts ? "" : parts(word);
+    if (!part.empty()) {
+      show_page(part);
+      return ExitCode::finished;
+    }
     if (!word.empty()) {
-      return refuse(command, unknown_verb_text(command, word));
+      return refuse(command, parts ? unknown_part_text(word) : unknown_verb_text(command, word));
     }
     std::ostringstream out;
     std::ostringstream error;
     command.exit(end, out, error);
-    print_text(out.str());
+    show_page(out.str());
     log::write_stderr(error.str());
     return ExitCode::finished;
   } catch (const CLI::ParseError& end) {

@@ -64,24 +64,8 @@ std::string did_you_mean(const std::vector<std::string>& meant) {
 
 /// What other programs call it.
 std::string own_word(std::string word) {
-  constexpr std::array<std::array<std::string_view, 2>, 17> words{
-      {{"ckpt", "checkpoint"},
-       {"batch_size", "global_batch"},
-       {"global_batch_size", "global_batch"},
-       {"micro_batch_size", "micro_batch"},
-       {"learning_rate", "lr"},
-       {"max_steps", "steps"},
-       {"num_steps", "steps"},
-       {"train_iters", "steps"},
-       {"warmup", "warmup_steps"},
-       {"num_layers", "layers"},
-       {"hidden_size", "hidden"},
-       {"num_heads", "heads"},
-       {"seq_length", "context"},
-       {"seq_len", "context"},
-       {"vocab_size", "vocab"},
-       {"max_tokens", "tokens"},
-       {"max_new_tokens", "tokens"}}};
+  constexpr std::array<std::array<std::string_view, 2>, 3> words{
+      {{"ckpt", "checkpoint"}, {"max_tokens", "tokens"}, {"max_new_tokens", "tokens"}}};
   std::ranges::replace(word, '-', '_');
   const auto found =
       std::ranges::find_if(words, [&](const auto& pair) { return pair.front() == word; });
@@ -93,12 +77,17 @@ std::vector<std::string> as_keys(const std::string& name, const std::string& val
                                  const KeySearch& keys) {
   std::vector<std::string> meant;
   if (keys && name.starts_with("--")) {
-    const std::string full = own_word(name.substr(2));
-    const std::size_t dot = full.rfind('.');  // npos + 1 is 0
-    for (const std::string& key : keys(full.substr(dot + 1))) {
-      if (dot == std::string::npos || key == full) {
-        meant.push_back(format_message("--set {}={}", key, value.empty() ? "VALUE" : value));
-      }
+    std::string full = name.substr(2);
+    std::ranges::replace(full, '-', '_');
+    const std::string last = full.substr(full.rfind('.') + 1);  // npos + 1 is 0
+    std::vector<std::string> found = keys(last);
+    if (last !=
+        full) {  // a key of ours stands in its own table; of theirs the table is theirs, too
+      std::erase_if(
+          found, [&](const std::string& key) { return key != full && key.ends_with("." + last); });
+    }
+    for (const std::string& key : found) {
+      meant.push_back(format_message("--set {}={}", key, value.empty() ? "VALUE" : value));
     }
   }
   return meant;
@@ -171,6 +160,11 @@ std::string unknown_verb_text(const CLI::App& command, const std::string& word) 
   return format_message(
       "there is no verb '{}'{}", word,
       verbs.empty() ? "" : format_message("; there are {}", fmt::join(verbs, ", ")));
+}
+
+std::string unknown_part_text(const std::string& word) {
+  return format_message(
+      "no table and no key of the run file is called '{}'; fourfold help train shows all", word);
 }
 
 std::string unknown_words_text(const CLI::App& command, std::span<const std::string> typed,

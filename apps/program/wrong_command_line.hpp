@@ -20,6 +20,8 @@ std::string program_of(const CLI::App& command);
 std::string word_without_help(const CLI::App& command, const std::vector<std::string>& typed);
 /// What is wrong about a word that stands where a verb does.
 std::string unknown_verb_text(const CLI::App& command, const std::string& word);
+/// What is wrong about a word that asks for a part of the help of a run file's keys.
+std::string unknown_part_text(const std::string& word);
 
 /// What is wrong about words that no option and no argument takes, a line each in the order in
 /// which they were typed, with what was probably meant.

@@ -66,8 +66,12 @@ void describe(CLI::App& command, Arguments& arguments) {
                      "Tokenizer; default: the one of the run file (data.tokenizer)");
   command.add_flag("--allow-mixed-tokenizers", arguments.allow_mixed_tokenizers,
                    "Accept another tokenizer than the training data's");
-  command.footer("\nEXIT CODES\n" +
-                 program::exit_codes_table({ExitCode::data_corrupt, ExitCode::config}));
+  command.footer(
+      "\nEXAMPLES\n"
+      "  fourfold sample runs/first --prompt \"And the king said\" --tokens 100\n"
+      "  fourfold sample runs/first --prompt \"\" --temperature 0.7 --top-k 40 --seed 7\n"
+      "\nEXIT CODES\n" +
+      program::exit_codes_table({ExitCode::data_corrupt, ExitCode::config}));
 }
 
 /// The tokens of the prompt; an empty prompt starts after an end of text.

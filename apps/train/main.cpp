@@ -45,8 +45,9 @@ int main(int argc, char** argv) {
   return fourfold::program::run(
       "fourfold train",
       [&] {
-        if (const auto end =
-                fourfold::program::parse(command, argc, argv, fourfold::runfile::keys_called)) {
+        if (const auto end = fourfold::program::parse(
+                command, argc, argv, fourfold::runfile::keys_called,
+                [](const std::string& part) { return fourfold::runfile::run_file_help(part); })) {
           if (*end == ExitCode::usage) {
             fourfold::train_program::note_wrong_command_line(arguments, {argv + 1, argv + argc});
           }

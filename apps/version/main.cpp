@@ -35,7 +35,12 @@ int main(int argc, char** argv) {
                    "fourfold version"};
   bool json = false;
   command.add_flag("--json", json, "Print one JSON object, for programs to read");
-  command.footer("\nEXIT CODES\n" + fourfold::program::exit_codes_table({}));
+  command.footer(
+      "\nEXAMPLES\n"
+      "  fourfold version            for a report of a bug\n"
+      "  fourfold version --json     for programs to read\n"
+      "\nEXIT CODES\n" +
+      fourfold::program::exit_codes_table({}));
   return fourfold::program::run("fourfold version", [&] {
     if (const auto end = fourfold::program::parse(command, argc, argv)) {
       return *end;

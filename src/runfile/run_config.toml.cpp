@@ -84,7 +84,7 @@ void Reader::read_table(const toml::table& table, const std::string& path) {
     } else if (inner != nullptr && is_saved_ && !table_now(full_name).empty()) {
       read_table(*inner, full_name);
     } else if (path.empty()) {
-      unknown(origin, unknown_table(name));
+      unknown(origin, inner != nullptr ? unknown_table(name) : key_outside_table(name));
     } else {
       const FormerKey* const former = is_saved_ ? find_former_key(full_name) : nullptr;
       if (const RunKey* const key = find_run_key(former ? former->now : full_name)) {
@@ -183,9 +183,9 @@ void Reader::read_override(const std::string& text) {
   }
   if (key == nullptr) {
     const std::string table = dot == std::string::npos ? full_name : full_name.substr(0, dot);
-    problems_.emplace_back(origin, dot != std::string::npos && is_table(table)
-                                       ? unknown_key(table, full_name.substr(dot + 1))
-                                       : unknown_table(table));
+    problems_.emplace_back(origin, dot == std::string::npos ? key_outside_table(full_name)
+                                   : is_table(table) ? unknown_key(table, full_name.substr(dot + 1))
+                                                     : unknown_table(table));
     return;
   }
   try {

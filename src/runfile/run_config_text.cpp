@@ -92,22 +92,18 @@ std::string choices(const RunKey& key) {
   return words.empty() ? "" : fmt::format(" One of {}.", fmt::join(words, ", "));
 }
 
-/// Breaks `text` at spaces into lines of at most `width` characters, each after `indent`.
-std::string wrapped(const std::string& text, std::size_t width, const std::string& indent) {
-  std::string out;
-  std::string line;
-  std::size_t begin = 0;
-  while (begin < text.size()) {
-    const std::size_t end = std::min(text.find(' ', begin), text.size());
-    const std::string word = text.substr(begin, end - begin);
-    if (!line.empty() && line.size() + 1 + word.size() > width) {
-      out += indent + line + '\n';
-      line.clear();
-    }
-    line += (line.empty() ? "" : " ") + word;
-    begin = end + 1;
+std::string key_help(const RunKey& key) {
+  const std::string unit = key.unit.empty() ? "" : fmt::format(" [{}]", key.unit);
+  return fmt::format("  {} = {}{}\n      {}\n", key.name, default_text(key), unit,
+                     key.meaning + choices(key) + condition(key));
+}
+
+std::string table_help(const RunTable& table) {
+  std::string out = fmt::format("[{}]\n  {}\n", table.name, table.meaning);
+  for (const RunKey& key : keys_of(table.name)) {
+    out += key_help(key);
   }
-  return line.empty() ? out : out + indent + line + '\n';
+  return out;
 }
 
 std::string markdown_cell(std::string text) {
@@ -194,12 +190,24 @@ std::string to_toml(const RunConfig& config) {
 std::string run_file_help() {
   std::string out = "Keys of the run file (TOML). --set table.key=value overrides one.\n";
   for (const RunTable& table : run_tables()) {
-    out += fmt::format("\n[{}]\n{}", table.name, wrapped(table.meaning, 76, "  "));
-    for (const RunKey& key : keys_of(table.name)) {
-      const std::string unit = key.unit.empty() ? "" : fmt::format(" [{}]", key.unit);
-      out += fmt::format("  {} = {}{}\n{}", key.name, default_text(key), unit,
-                         wrapped(key.meaning + choices(key) + condition(key), 72, "      "));
-    }
+    out += "\n" + table_help(table);
+  }
+  return out;
+}
+
+std::string run_file_help(const std::string& part) {
+  const std::string name =
+      part.starts_with('[') && part.ends_with(']') ? part.substr(1, part.size() - 2) : part;
+  const auto tables = run_tables();
+  if (const auto table = std::ranges::find(tables, name, &RunTable::name); table != tables.end()) {
+    return table_help(*table);
+  }
+  std::string out;
+  const RunKey* const key = find_run_key(name);
+  for (const std::string& full_name :
+       key != nullptr ? std::vector{name} : keys_called(name.substr(name.rfind('.') + 1))) {
+    const RunKey& found = *find_run_key(full_name);
+    out += fmt::format("{}[{}]\n{}", out.empty() ? "" : "\n", found.table, key_help(found));
   }
   return out;
 }

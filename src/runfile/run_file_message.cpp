@@ -34,6 +34,9 @@ std::vector<std::string> table_names() {
 std::string hint_for_key(const std::string& table, const std::string& name) {
   const std::string_view now = table_now(table);
   const std::vector<std::string> known = names_in_table(now.empty() ? table : std::string(now));
+  if (const auto meant = keys_meant_by(name); !meant.empty()) {
+    return format_message("; did you mean {}?", fmt::join(meant, " or "));
+  }
   if (const auto near = likely(name, known)) {
     return format_message("; did you mean \"{}\"?", *near);
   }
@@ -78,12 +81,20 @@ std::string unknown_table(const std::string& name) {
   if (near) {
     return format_message("unknown table [{}]; did you mean [{}]?", name, *near);
   }
+  return format_message("unknown table [{}]; there are [{}]", name, fmt::join(tables, "], ["));
+}
+
+std::string key_outside_table(const std::string& name) {
   for (const RunKey& key : run_keys()) {
     if (key.name == name) {
       return format_message("\"{}\" stands outside a table; it belongs in [{}]", name, key.table);
     }
   }
-  return format_message("unknown table [{}]; there are [{}]", name, fmt::join(tables, "], ["));
+  if (const auto meant = keys_meant_by(name); !meant.empty()) {
+    return format_message("\"{}\" stands outside a table; did you mean {}?", name,
+                          fmt::join(meant, " or "));
+  }
+  return unknown_table(name);
 }
 
 std::string expectation(const RunKey& key) {

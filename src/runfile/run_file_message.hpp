@@ -19,6 +19,9 @@ std::string unknown_key(const std::string& table, const std::string& name);
 /// What is wrong with a name that is no table, and what was probably meant.
 std::string unknown_table(const std::string& name);
 
+/// What is wrong with a key that stands in no table, and which one was probably meant.
+std::string key_outside_table(const std::string& name);
+
 /// What the key takes: "an integer of at least 1, or \"auto\"".
 std::string expectation(const RunKey& key);
 

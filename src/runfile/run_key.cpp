@@ -74,7 +74,7 @@ std::vector<std::string> keys_called(const std::string& name) {
       full_names.push_back(key.full_name);
     }
   }
-  return full_names;
+  return full_names.empty() ? keys_meant_by(name) : full_names;
 }
 
 std::span<const RunTable> run_tables() {

@@ -59,9 +59,10 @@ expect_exit 64 "$fourfold" train gpt2.toml --model.layers 3
 expect_stderr "unknown option '--model.layers'; did you mean '--set model.layers=3'?"
 for verb in train plan; do
   expect_exit 64 "$fourfold" "$verb" gpt2.toml --batch-size=8
-  expect_stderr "unknown option '--batch-size'; did you mean '--set train.global_batch=8'?"
+  expect_stderr "unknown option '--batch-size'; did you mean '--set train.global_batch=8' or '--set train.micro_batch=8'?"
 done
-for words in '--learning-rate 3 optim.lr' '--max_steps 3 train.steps' '--num-layers 3 model.layers' '--seq-len 3 model.context'; do
+for words in '--learning-rate 3 optim.lr' '--max_steps 3 train.steps' '--num-layers 3 model.layers' '--seq-len 3 model.context' \
+  '--tensor-model-parallel-size 2 mesh.tp' '--training.local_batch_size 4 train.micro_batch' '--rms_norm_eps 1e-6 model.norm_epsilon'; do
   read -r option value key <<<"$words"
   expect_exit 64 "$fourfold" train gpt2.toml "$option" "$value"
   expect_stderr "unknown option '$option'; did you mean '--set $key=$value'?"
@@ -150,8 +151,54 @@ expect_exit 0 "$fourfold" help ckpt export
 expect_stdout '--format'
 expect_exit 64 "$fourfold" help ckpt exprot
 expect_stderr "fourfold ckpt: error: there is no verb 'exprot'; did you mean 'export'?"
-expect_exit 64 "$fourfold" help train optim
-expect_stderr "fourfold train: error: there is no verb 'optim'"
+# So does one that names a table or a key of the run file, also as other trainers call it.
+expect_exit 0 "$fourfold" help train optim
+expect_stdout '  clip_norm = 1.0'
+! grep -q '^\[model\]\|Usage' "$output" || complain 'help train optim shows more than that table'
+for name in optim.lr lr '[optim]' learning_rate; do
+  expect_exit 0 "$fourfold" help train "$name"
+  expect_stdout '  lr = 0.0006'
+done
+expect_exit 64 "$fourfold" help train optimm
+expect_stderr "fourfold train: error: no table and no key of the run file is called 'optimm'; fourfold help train shows all"
+
+# Each page has examples, of that verb, with options that it has.
+for page in $verbs 'bench comm' 'job begin' 'job end' 'data prepare' 'data info' ckpt\ {info,verify,repair-index,diff,reshard,merge,export,import,gc}; do
+  # shellcheck disable=SC2086  # words
+  expect_exit 0 "$fourfold" help $page
+  sed -n '/^EXAMPLES/,/^$/p' "$output" >examples.txt
+  grep -qE "fourfold (help )?$page" examples.txt || complain "help $page has no example"
+  while read -r option; do
+    # Those of srun, sbatch and of the verbs of a verb are on other pages.
+    case "$page $option" in 'doctor --mpi' | 'doctor --nodes' | 'doctor --ntasks-per-node' | 'bench --library' | 'data --output') continue ;; esac
+    grep -q -- "^ .*$option\b" <(sed '/^EXAMPLES/,/^$/d' "$output") || complain "an example of help $page has $option, which $page has not"
+  done < <(grep -oE -- ' --[a-z][a-z-]*' examples.txt | sort -u)
+done
+
+# Help is as wide as the terminal, and no word is cut; a page that is longer than the terminal waits for its reader.
+words_of() { tr -s ' \n' '\n' <"$1" | sed '/^$/d'; }
+long_lines() { awk -v most="$1" 'length($0) > most && $0 !~ /^ *[^ ]+$/' "$output"; }
+for verb in '' $verbs 'ckpt export' 'data prepare'; do
+  # shellcheck disable=SC2086  # words
+  PAGER='' expect_exit 0 "$fourfold" help $verb
+  cp "$output" wide.txt
+  [ -z "$(long_lines 100)" ] || complain "help $verb is wider than 100 columns: $(long_lines 100)"
+  columns=$((40 + RANDOM % 50))
+  # shellcheck disable=SC2086
+  PAGER='' expect_exit 0 python3 "$terminal" page $columns "$fourfold" help $verb
+  [ -z "$(long_lines $columns)" ] || complain "help $verb is wider than $columns columns: $(long_lines $columns)"
+  cmp -s <(words_of wide.txt) <(words_of "$output") || complain "help $verb has other words on $columns columns"
+done
+for pager in 'less -FRX' 'less'; do
+  PAGER=$pager expect_exit 0 python3 "$terminal" page 80 "$fourfold" help train
+  [ "$(wc -l <"$output")" -le 30 ] || complain "$pager shows $(wc -l <"$output") lines on 24"
+done
+for pager in '' cat /does/not/exist; do
+  PAGER=$pager expect_exit 0 python3 "$terminal" page 80 "$fourfold" help train
+  expect_stdout '  start_s = 300.0'
+done
+PAGER='less -FRX' expect_exit 0 python3 "$terminal" page 80 "$fourfold" help train watchdog
+expect_stdout '  start_s = 300.0'
 
 # The bar of a run: tokens per second and time left on any terminal, and nothing that wraps.
 for i in $(seq 200); do printf 'line %d of a short text\n' "$i"; done >text.txt

@@ -8,6 +8,9 @@ exit code. What is longer than the terminal is wide would leave its beginning on
 Usage: on_terminal.py watch KEYS COMMAND...: on 8 lines of 50 columns; KEYS are sent when the whole second page is there: Ctrl-C
 makes a terminal forget what it has not yet shown ("": no keys). Prints the lines that are left on the terminal when the command
 has ended, and ends with its exit code, or 128 and its signal.
+
+Usage: on_terminal.py page COLUMNS COMMAND...: on 24 lines; a pager that waits for a key is told to quit. Prints what came, and
+ends with its exit code.
 """
 import fcntl
 import os
@@ -38,7 +41,16 @@ def lead(lines, columns, command, tells):
         signal.pause()
 
 
-def run(lines, columns, command, keys=""):
+def has_second_page(written):
+    return written.count(PAGE_END) >= 2
+
+
+def waits_for_key(written):
+    """What less shows below its first screen."""
+    return ESCAPE.sub(b"", written).endswith(b"\n:")
+
+
+def run(lines, columns, command, keys="", when=has_second_page):
     """What the command has written to its terminal, and its exit code, or 128 and its signal."""
     told, tells = os.pipe()
     leader, terminal = pty.fork()
@@ -54,7 +66,7 @@ def run(lines, columns, command, keys=""):
         if not piece:
             break
         written += piece
-        if keys and written.count(PAGE_END) >= 2:
+        if keys and when(written):
             os.write(terminal, keys.encode())
             keys = ""
     status = int(os.read(told, 64))
@@ -91,6 +103,12 @@ def watch(keys, command):
     return code
 
 
+def page(columns, command):
+    written, code = run(24, columns, command, "q", waits_for_key)
+    sys.stdout.write(ESCAPE.sub(b"", written).decode().replace("\r", ""))
+    return code
+
+
 if __name__ == "__main__":
     kind, setting, *words = sys.argv[1:]
-    sys.exit(bar(int(setting), words) if kind == "bar" else watch(setting, words))
+    sys.exit(watch(setting, words) if kind == "watch" else {"bar": bar, "page": page}[kind](int(setting), words))

@@ -137,6 +137,13 @@ TEST_CASE("every wrong line is named, with its place and a suggestion", "[run_co
       {"[optimizer]\n", "run.toml:1:2: unknown table [optimizer]; did you mean [optim]?"},
       {"[train]\neval_every = 5\n",
        "run.toml:2:1: unknown key \"eval_every\" in [train]; did you mean \"eval_every_steps\"?"},
+      {"[optim]\nlearning_rate = 1e-3\n",
+       "run.toml:2:1: unknown key \"learning_rate\" in [optim]; did you mean optim.lr?"},
+      {"[train]\nseq_length = 8\n",
+       "run.toml:2:1: unknown key \"seq_length\" in [train]; did you mean model.context?"},
+      {"batch_size = 12\n",
+       "run.toml:1:1: \"batch_size\" stands outside a table; did you mean train.global_batch or "
+       "train.micro_batch?"},
       {"layers = 2\n", "run.toml:1:1: \"layers\" stands outside a table; it belongs in [model]"},
       {"model = 2\n", "run.toml:1:1: model is a table; write [model] above its keys"},
       {"[train]\nsteps = \"many\"\n",

@@ -210,6 +210,23 @@ TEST_CASE("resuming tells what changed and what that takes", "[run_config]") {
                     ContainsSubstring("only change in a new run"));
 }
 
+TEST_CASE("what others call a key is a hint at one that there is, and no key itself", "[run_key]") {
+  std::set<std::string_view> hinted;
+  for (const FieldName& other : all_field_names()) {
+    INFO(other.name);
+    CHECK(find_run_key(other.key) != nullptr);
+    CHECK(std::ranges::none_of(run_keys(),
+                               [&](const RunKey& key) { return key.name == other.name; }));
+    hinted.insert(other.name);
+  }
+  CHECK(hinted.size() >= 40);
+  CHECK(keys_meant_by("Tensor-Model-Parallel-Size") == std::vector<std::string>{"mesh.tp"});
+  CHECK(keys_called("batch_size") ==
+        std::vector<std::string>{"train.global_batch", "train.micro_batch"});
+  CHECK(keys_called("lr") == std::vector<std::string>{"optim.lr"});
+  CHECK(keys_called("frobnicate").empty());
+}
+
 TEST_CASE("who trains on with a printed configuration gets what is right then", "[run_config]") {
   const std::string printed = print_run_config(parse_run_config(data_table, "run.toml"));
   const RunConfig longer =
@@ -374,7 +391,20 @@ TEST_CASE("help names every key", "[run_key]") {
   for (const RunKey& key : run_keys()) {
     CHECK_THAT(help, ContainsSubstring("  " + key.name + " = "));
   }
-  for (std::size_t begin = 0; begin < help.size(); begin = help.find('\n', begin) + 1) {
-    CHECK(help.find('\n', begin) - begin <= 90);
+}
+
+TEST_CASE("help shows one table or one key", "[run_key]") {
+  const std::string whole = run_file_help();
+  for (const RunTable& table : run_tables()) {
+    const std::string part = run_file_help(table.name);
+    CHECK(part == run_file_help("[" + table.name + "]"));
+    CHECK(part.starts_with("[" + table.name + "]\n"));
+    CHECK_THAT(whole, ContainsSubstring(part));
   }
+  CHECK(run_file_help("optim.lr").starts_with("[optim]\n  lr = 0.0006\n      "));
+  CHECK(run_file_help("learning_rate") == run_file_help("optim.lr"));
+  CHECK_THAT(run_file_help("dir"), ContainsSubstring("[checkpoint]\n  dir = ") &&
+                                       ContainsSubstring("\n\n[log]\n  dir = "));
+  CHECK(run_file_help("frobnicate").empty());
+  CHECK(run_file_help("").empty());
 }

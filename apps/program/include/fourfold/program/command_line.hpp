@@ -20,6 +20,9 @@ namespace fourfold::program {
 /// The keys of a run file whose last part is called so: "train.steps" for "steps".
 using KeySearch = std::function<std::vector<std::string>(const std::string& last_part)>;
 
+/// The part of a program's help that is called so, a table or a key of the run file; "" for none.
+using HelpSearch = std::function<std::string(const std::string& part)>;
+
 /// Parses the command line into what the options of `command` are bound to.
 ///
 /// @return nothing when the program should go on. Otherwise what it should exit with at once:
@@ -31,8 +34,9 @@ using KeySearch = std::function<std::vector<std::string>(const std::string& last
 /// others. What no option and no verb is called is named in the order in which it was typed, with
 /// what was probably meant.
 /// @param keys  of programs that take a run file and --set; else nothing
+/// @param parts  of help that can be asked for by name: "--help optim"
 std::optional<ExitCode> parse(CLI::App& command, int argc, const char* const* argv,
-                              const KeySearch& keys = {});
+                              const KeySearch& keys = {}, const HelpSearch& parts = {});
 
 /// What the options of a parsed command line say, a line each, defaults included: "--cp = 2". For
 /// ranks to compare; each has got its own command line.

@@ -381,9 +381,12 @@ std::vector<ConfigChange> config_difference(std::string_view before_toml, const 
 ///         an unknown key or one that can never change
 void refuse_changes(std::span<const ConfigChange> changes, std::span<const std::string> allowed);
 
-/// All keys with default, unit and meaning, as plain text for --help and as the tables of
-/// docs/run-file.md.
+/// All keys with default, unit and meaning, as plain text for --help (a meaning is one long line)
+/// and as the tables of docs/run-file.md.
 std::string run_file_help();
+/// The same of a table ("optim", "[optim]"), of a key ("optim.lr", "lr"), or of what other trainers
+/// call one ("learning_rate"); "" where nothing is called `part`.
+std::string run_file_help(const std::string& part);
 std::string run_file_markdown();
 
 /// A small file that a run file names and that changes what the run computes, as it was when it was

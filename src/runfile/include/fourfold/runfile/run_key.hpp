@@ -108,8 +108,18 @@ std::string to_toml(const Value& value);
 std::string value_text(const RunKey& key, const RunConfig& config);
 
 /// The full names of the keys that are called `name` in their tables, in the order of the run file:
-/// "train.steps" for "steps".
+/// "train.steps" for "steps". Where none is, of those that keys_meant_by() it.
 std::vector<std::string> keys_called(const std::string& name);
+
+/// What nanoGPT, Megatron-LM, transformers, DeepSpeed and TorchTitan call a key: a hint in
+/// messages, never an alias.
+struct FieldName {
+  std::string_view name;
+  std::string_view key;  ///< full name
+};
+std::span<const FieldName> all_field_names() noexcept;
+/// The full names of the keys that other trainers call `name`, with "-" or "_", whatever its case.
+std::vector<std::string> keys_meant_by(std::string name);
 
 /// Of programs that do what a run file says: which of its keys help.
 Remedies run_remedies();
