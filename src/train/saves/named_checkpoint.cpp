@@ -228,7 +228,8 @@ fs::path checkpoints_named(const std::string& path, comm::Communicator& communic
 
 io::Checkpoint open_named_checkpoint(const std::string& path, comm::Communicator& communicator) {
   const fs::path named = checkpoints_named(path, communicator);
-  const std::int64_t is_step = communicator.rank() == 0 && io::is_step(named) ? 1 : 0;
+  std::int64_t is_step = 0;
+  comm::run_on_root(communicator, [&] { is_step = io::is_step(named) ? 1 : 0; });
   if (named != path && comm::all_reduce_scalar(communicator, is_step, comm::ReduceOp::max) == 0 &&
       io::newest_step(named, communicator) < 0) {
     comm::run_on_root(communicator, [&] { io::warn_of_passed_over(io::passed_over_in(named)); });
